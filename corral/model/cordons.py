@@ -12,6 +12,9 @@ import msgspec
 
 from corral.model.records import Record, one_of, rfc3339
 
+VALIDATING: Final = "corral.dev/validating"
+"""The key of the taint that closes a node to all but its validation job."""
+
 
 class Drain(StrEnum):
     """How the tasks that run on a cordoned node are treated."""
@@ -34,6 +37,8 @@ class Cordon(msgspec.Struct, frozen=True):
     drain: Drain = Drain.NONE
     grace_seconds: float | None = None
     """Seconds between the stop signal and KILL for drained tasks; None: as their jobs say."""
+    validating: bool = False
+    """Whether it lets tasks in that tolerate the taint `VALIDATING`: the node's validation job."""
 
     @property
     def reason(self) -> str:

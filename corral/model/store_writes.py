@@ -51,7 +51,9 @@ class IntentKind(StrEnum):
     CHECKPOINTED = "job.checkpointed"
     """The job saved a checkpoint at the event's time; `data`: {"jobAttempt": int}. Only a job's latest is kept."""
     WORK_REPORTED = "job.work-reported"
-    """The job's program reports its work; `data`: {"jobAttempt": int, "report": `model.runs.WorkReport` as JSON}.
+    """A task's program reports its work.
+
+    `data`: {"jobAttempt": int, "role": str, "index": int, "report": `model.runs.WorkReport` as JSON}.
 
     Only a job's latest is kept.
     """

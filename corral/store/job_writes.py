@@ -222,7 +222,9 @@ class JobWrites(Database):
         `REPORT_SECONDS` older. The first report of finished work is always stored.
         """
         key = parse_attempt_id(attempt)
-        data = {"jobAttempt": key.job_attempt, "report": msgspec.to_builtins(report)}
+        data = {
+            "jobAttempt": key.job_attempt, "role": key.role, "index": key.index, "report": msgspec.to_builtins(report),
+        }  # fmt: skip
         write = _Latest(IntentKind.WORK_REPORTED, report.at, f"{key.task} has reported its work", data)
 
         def is_news(last: _Data, last_at: float) -> bool:

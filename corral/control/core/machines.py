@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Set
 
 import msgspec
 
-from corral.model.cordons import Cordon
+from corral.model.cordons import VALIDATING, Cordon
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.scheduler import NodesSeen
 
+_VALIDATING = Taint(VALIDATING)
 REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
@@ -167,9 +168,12 @@ class Machines:
     def _closed(self, nodes: Iterable[Node]) -> Iterable[Node]:
         for node in nodes:
             cordon = self.cordons.get(node.name)
-            closed = cordon is not None and node.ready
-            reason = cordon.reason if cordon else ""
-            yield msgspec.structs.replace(node, ready=False, ready_reason=reason, cordoned=True) if closed else node
+            if cordon is None or not node.ready:
+                yield node
+            elif cordon.validating:
+                yield msgspec.structs.replace(node, taints=(*node.taints, _VALIDATING))
+            else:
+                yield msgspec.structs.replace(node, ready=False, ready_reason=cordon.reason, cordoned=True)
 
 
 def _evicts(taint: Taint) -> bool:

@@ -40,7 +40,7 @@ class HealthTerms(msgspec.Struct, frozen=True):
     cordons: bool = True
     """Whether nodes are closed."""
     validates: bool = True
-    """Whether the ledger asks for a validation of a node that it closed, once the node is empty."""
+    """Whether the ledger asks for a validation of a node that it closed, once the node is empty; not again if it fails."""
 
 
 class Ledger:
@@ -97,12 +97,14 @@ class Ledger:
         self._count = len(names)
 
     def add(self, sign: Sign) -> None:
-        """Write a sign down; it adds its weight unless it repeats one, or many nodes have the same trouble."""
+        """Write a sign down; it adds its weight unless many nodes have the same trouble. A repetition changes nothing."""
         before = self.of(sign.node)
         if sign.kind is SignKind.START_FAILED and sign.job and sign.job not in before.failed_starts:
             failed = (*before.failed_starts, sign.job)[-max(self.terms.failed_starts, 1) :]
             before = self._put(msgspec.structs.replace(before, failed_starts=failed))
-        weight = 0.0 if self._repeats(sign) or self._widespread(sign) else sign.adds
+        if self._repeats(sign):
+            return
+        weight = 0.0 if self._widespread(sign) else sign.adds
         entry = HealthEntry(sign.node, sign.at, str(sign.kind), sign.reason, sign.device, weight, sign.job)
         self.entries.append(entry)
         if weight > 0.0 and not before.state.closed:
@@ -110,6 +112,8 @@ class Ledger:
             value = had.now(sign.at, self.terms.half_life_seconds) + weight
             scores = before.scores | {sign.device: Score(value, max(sign.at, had.at))}
             self._put(msgspec.structs.replace(before, scores=scores))
+        if before.state is HealthState.VALIDATING and sign.job and sign.job == before.job:
+            self.move(sign.node, Cause.FAILED, HEALTH, sign.reason, sign.at)
 
     def started(self, node: str) -> None:
         """Forget the failed starts of a node, because one has worked."""
@@ -147,7 +151,8 @@ class Ledger:
             self._weigh(name, now, closed_by_people=name in cordons)
         if self.terms.validates:
             for health in self.closed:
-                if health.state is HealthState.CORDONED and health.closed and health.node in empty:
+                waits = health.state is HealthState.CORDONED and health.closed and not health.job
+                if waits and health.node in empty:
                     self._ask_for_validation(health, now)
 
     def _follow_cordon(self, health: NodeHealth, cordons: Mapping[str, Cordon], now: float) -> None:
@@ -203,7 +208,7 @@ class Ledger:
         )
         if state is HealthState.HEALTHY and cause is not Cause.CALM:
             after = msgspec.structs.replace(after, scores={}, failed_starts=())
-        if state is HealthState.VALIDATING:
+        if state is HealthState.VALIDATING or cause is Cause.SCORE:
             after = msgspec.structs.replace(after, job="")
         entry = HealthEntry(node, now, "moved", why, before=str(before.state), after=str(state), by=by)
         self.entries.append(msgspec.structs.replace(entry, job=after.job))

@@ -93,7 +93,7 @@ class HealthEntryView(Record, frozen=True):
     reason: str
     device: int | None = None
     weight: float = 0.0
-    """What it added to the score; 0: a repetition, or trouble of too many nodes at once."""
+    """What it added to the score; 0: too many nodes had the same trouble at once."""
     job: str = ""
     before: str = ""
     after: str = ""

@@ -135,18 +135,33 @@ def test_removing_the_cordon_ends_the_suspicion() -> None:
 
 
 def test_no_more_than_two_validations_a_day_are_asked_for() -> None:
+    made, asked = ledger(), 0
+    cordons = {NODES[0]: Cordon(NODES[0], HEALTH, "", 0.0)}
+    for hour in range(23):
+        for job in "abc":
+            made.add(sign(SignKind.NODE_EXIT, hour * HOUR, job=f"{job}{hour}"))
+        made.review(hour * HOUR, {}, ())
+        for _ in range(2):
+            made.review(hour * HOUR, cordons, NODES)
+        if made.of(NODES[0]).state is HealthState.VALIDATING:
+            asked += 1
+            made.note_job(NODES[0], f"v{hour}")
+            made.move(NODES[0], Cause.PASSED, HEALTH, "all figures are right", hour * HOUR)
+    assert asked == 2 and made.of(NODES[0]).state is HealthState.CORDONED
+
+
+def test_a_failed_validation_is_not_repeated_by_itself() -> None:
     made = ledger()
     for job in "abc":
         made.add(sign(SignKind.NODE_EXIT, job=job))
-    made.review(0.0, {}, ())
     cordons = {NODES[0]: Cordon(NODES[0], HEALTH, "", 0.0)}
-    asked = 0
-    for hour in range(24):
-        made.review(hour * HOUR, cordons, NODES)
-        if made.of(NODES[0]).state is HealthState.VALIDATING:
-            asked += 1
-            made.move(NODES[0], Cause.FAILED, HEALTH, "wrong product", hour * HOUR)
-    assert asked == 2
+    for known in ({}, cordons, cordons):
+        made.review(0.0, known, NODES)
+    made.note_job(NODES[0], "v1")
+    made.add(sign(SignKind.START_FAILED, HOUR, job="v1"))
+    made.review(2 * HOUR, cordons, NODES)
+    health = made.of(NODES[0])
+    assert (health.state, health.why) == (HealthState.CORDONED, "it was seen")
 
 
 def test_an_impossible_move_is_refused() -> None:

@@ -1,0 +1,94 @@
+"""Find tasks whose reported steps are slower than those of their peers in the same gang.
+
+Only reported steps count, never utilisation. The steps per second of a task are compared with the median of the other
+tasks over a window; a gang whose tasks wait for each other in every step has one pace and tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final, NamedTuple
+
+SLOWER: Final = 0.2
+"""The part by which a task has to be slower."""
+_WINDOW_SECONDS: Final = 600.0
+_LEAST_SECONDS: Final = 240.0
+"""The shortest part of a window over which a task's pace is known."""
+_MOST_GANGS: Final = 2_000
+_MOST_TASKS: Final = 512
+
+
+class SlowTask(NamedTuple):
+    """A task that was slower than its peers over a window."""
+
+    job: str
+    node: str
+    task: str
+    pace: float
+    """Steps per second."""
+    peers: float
+    """The median of the others."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """The steps of one task in a window. Times are in seconds since 1970."""
+
+    node: str
+    first_at: float
+    first: float
+    last_at: float
+    last: float
+
+    def pace(self) -> float | None:
+        """Steps per second; None if the window is too short, or the program began anew."""
+        seconds = self.last_at - self.first_at
+        return None if seconds < _LEAST_SECONDS or self.last < self.first else (self.last - self.first) / seconds
+
+
+@dataclass(slots=True)
+class _Gang:
+    attempt: int
+    since: float
+    tasks: dict[str, _Track] = field(default_factory=dict)
+
+
+class Paces:
+    """The paces of the gangs that report steps; of more than 2,000 the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._gangs: dict[str, _Gang] = {}
+
+    def reported(self, job: str, attempt: int, task: str, node: str, step: float, at: float) -> Iterator[SlowTask]:
+        """Take a report of a task's steps; at the end of a window, give the tasks that were slow."""
+        gang = self._gangs.get(job)
+        if gang is None or gang.attempt != attempt:
+            self._gangs.pop(job, None)
+            if len(self._gangs) >= _MOST_GANGS:
+                del self._gangs[next(iter(self._gangs))]
+            gang = self._gangs[job] = _Gang(attempt, at)
+        track = gang.tasks.get(task)
+        if track is None or track.node != node:
+            if len(gang.tasks) < _MOST_TASKS:
+                gang.tasks[task] = _Track(node, at, step, at, step)
+        elif at > track.last_at:
+            track.last_at, track.last = at, step
+        if at - gang.since >= _WINDOW_SECONDS:
+            yield from _slow(job, gang)
+            gang.since = at
+            for each in gang.tasks.values():
+                each.first_at, each.first = each.last_at, each.last
+
+    def forget(self, job: str) -> None:
+        """Forget a job that is over."""
+        self._gangs.pop(job, None)
+
+
+def _slow(job: str, gang: _Gang) -> Iterator[SlowTask]:
+    known = {task: pace for task, track in gang.tasks.items() if (pace := track.pace()) is not None}
+    for task, pace in known.items() if len(known) > 1 else ():
+        peers = median(other for name, other in known.items() if name != task)
+        if peers > 0 and pace < (1 - SLOWER) * peers:
+            yield SlowTask(job, gang.tasks[task].node, task, pace, peers)

@@ -1,0 +1,88 @@
+"""All that watches the health of nodes, as one value without I/O: control's keeper and simulations drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.cordons import Cordon
+from corral.model.health.ledger import HealthTerms, Ledger
+from corral.model.health.records import HEALTH, NodeHealth
+from corral.model.health.signs import Sign, SignKind
+from corral.model.health.states import HealthState
+from corral.model.inventory import Inventory, Node, Taint
+from corral.model.store_writes import ControlBatch, Intent, IntentKind
+from corral.monitor.health.evidence import Evidence
+from corral.monitor.health.pace import Paces
+
+SUSPECTED: Final = Taint("corral.dev/suspected", "", "PreferNoSchedule")
+"""Laid over suspected nodes for the scheduler, which then takes others while some fit."""
+
+
+class Watch:
+    """The ledger with its sources of signs."""
+
+    def __init__(self, terms: HealthTerms, known: Iterable[NodeHealth] = ()) -> None:
+        self.ledger = Ledger(terms, known)
+        self._evidence = Evidence(self.ledger)
+        self._paces = Paces()
+
+    def stored(self, writes: ControlBatch, now: float) -> None:
+        """Look at what a step has decided, once it is stored; `now` in seconds since 1970."""
+        self._evidence.stored(writes.attempts, now)
+        for job in writes.jobs:
+            if not job.live:
+                self._paces.forget(job.id)
+
+    def heard(self, intents: Iterable[Intent], node_of: Callable[[JobId, TaskKey], str], now: float) -> None:
+        """Look at what programs reported; `node_of` tells the node of a task that runs, or ""."""
+        for each in intents:
+            if each.kind != IntentKind.WORK_REPORTED or "role" not in each.data:
+                continue
+            key, report = TaskKey(str(each.data["role"]), int(each.data["index"])), each.data["report"]
+            step, node = report.get("step"), node_of(each.job, key)
+            if step is None or not node:
+                continue
+            attempt, at = int(each.data["jobAttempt"]), float(report["at"])
+            for slow in self._paces.reported(each.job, attempt, str(key), node, float(step), at):
+                reason = (
+                    f"{slow.task} made {slow.pace:.3g} steps a second, and its peers in the same gang {slow.peers:.3g}"
+                )
+                self.ledger.add(Sign(SignKind.SLOW_TASK, slow.node, now, reason, job=slow.job))
+
+    def machines(self, nodes: Mapping[str, Node], lost: Callable[[str], str], now: float) -> None:
+        """Look at all nodes as they were last seen."""
+        self._evidence.machines(nodes, lost, now)
+
+    def overlaid(self, inventory: Inventory) -> Inventory:
+        """An inventory with a taint on suspected nodes, so that tasks go elsewhere while they can."""
+        suspects = self.ledger.suspects
+        if not any(node.name in suspects for node in inventory.nodes):
+            return inventory
+        nodes = tuple(
+            msgspec.structs.replace(node, taints=(*node.taints, SUSPECTED)) if node.name in suspects else node
+            for node in inventory.nodes
+        )
+        return msgspec.structs.replace(inventory, nodes=nodes)
+
+    def cordons_wanted(self, cordons: Mapping[str, Cordon]) -> tuple[list[Cordon], list[str]]:
+        """The cordons to set, and the nodes whose cordons of the ledger's own are to be removed."""
+        new = []
+        for health in self.ledger.closed:
+            known, validating = cordons.get(health.node), health.state is HealthState.VALIDATING and bool(health.job)
+            if known is None and health.closed:
+                continue  # people have removed it; the next review sees it
+            if known is None or (known.by == HEALTH and known.validating != validating):
+                new.append(Cordon(health.node, HEALTH, health.why, health.since, validating=validating))
+        mine = [name for name, each in cordons.items() if each.by == HEALTH]
+        return new, [name for name in mine if not self.ledger.of(name).state.closed]
+
+
+def empty_nodes(closed: Iterable[NodeHealth], held: Callable[[], Collection[str]]) -> frozenset[str]:
+    """The closed nodes on which no task is; `held`, which costs O(tasks), is asked only if one waits for that."""
+    waiting = {HealthState.CORDONED, HealthState.VALIDATING}
+    names = {each.node for each in closed if each.state in waiting and not each.job}
+    return frozenset(names - set(held())) if names else frozenset()
