@@ -24,6 +24,7 @@ from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
 from corral.store.estimate_records import EstimateRecords
 from corral.store.groups import Groups
+from corral.store.health_records import HealthRecords
 from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
@@ -66,6 +67,7 @@ class Store(
     EstimateRecords,
     UsageRecords,
     BudgetRecords,
+    HealthRecords,
 ):
     """The open store."""
 

@@ -372,6 +372,33 @@ budget_top_ups = Table(
     Column("reason", Text, nullable=False),
 )
 
+node_health = Table(
+    "node_health",
+    metadata,
+    Column("node", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
+health_history = Table(
+    "health_history",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("node", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("doc", Text, nullable=False),
+    Index("health_history_by_node", "node", "seq"),
+)
+
+health_figures = Table(
+    "health_figures",
+    metadata,
+    Column("node", Text, primary_key=True),
+    Column("alike", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("figures", Text, nullable=False),
+    Index("health_figures_by_alike", "alike"),
+)
+
 groups = Table(
     "groups",
     metadata,

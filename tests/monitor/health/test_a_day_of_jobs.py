@@ -97,7 +97,12 @@ class Day:
                     continue
                 pace = 1.5 if task.placement.node == SLOW and SLOW in self.bad else 2.0
                 report = {"at": now, "step": (now - task.started_at) * pace}
-                data = {"jobAttempt": job.run.attempt, "role": key.role, "index": key.index, "report": report}
+                data: dict[str, Any] = {
+                    "jobAttempt": job.run.attempt,
+                    "role": key.role,
+                    "index": key.index,
+                    "report": report,
+                }
                 self.played.driver.request(job.id, IntentKind.WORK_REPORTED, **data)
         self.played.settle()
 
