@@ -280,6 +280,7 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 async def _control(settings: Settings) -> None:
     from corral.control.configuration import DescribedEngines
     from corral.control.control_api import ControlApi
+    from corral.control.health.beside import HealthSettings, watch_beside
     from corral.control.initial_configuration import seed
     from corral.control.input_locations import locate_inputs
     from corral.control.lease import Leadership
@@ -345,6 +346,7 @@ async def _control(settings: Settings) -> None:
         api_certificate=_own_certificate(settings),
     )
     log_sources = LogSources(logs_of, archiver.archive if archiver else None)
+    health, watches = watch_beside(control, log_sources, HealthSettings.of(settings))
     control_api = ControlApi(
         control,
         settings.run_folder / "control.sock",
@@ -352,6 +354,7 @@ async def _control(settings: Settings) -> None:
         log_sources,
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
+        health,
     )
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
@@ -380,6 +383,7 @@ async def _control(settings: Settings) -> None:
         beside += _notices(settings, control)
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
+        beside += watches
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)

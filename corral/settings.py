@@ -335,6 +335,47 @@ class Settings(BaseSettings):
         description="What is measured, separated by commas. Leave out `devices` where a vendor's exporter is scraped, and "
         "`machine` where a node exporter is.",
     )
+    health: str = Field(
+        default="cordon",
+        pattern="^(off|watch|prefer|cordon)$",
+        description="What is done about nodes with signs of trouble: `off` nothing, `watch` signs and scores are written "
+        "down, `prefer` suspected nodes come last as well, `cordon` bad ones are closed as well.",
+    )
+    health_half_life_hours: float = Field(
+        default=6.0, gt=0, le=8760, description="Hours in which the score of a node or device halves."
+    )
+    health_prefer_score: float = Field(
+        default=4.0, gt=0, description="The score from which a node is suspected, and takes tasks after all others."
+    )
+    health_cordon_score: float = Field(
+        default=10.0,
+        gt=0,
+        description="The score from which a node is closed; one failed start is 3, a node's fault 4.",
+    )
+    health_failed_starts: int = Field(
+        default=3,
+        ge=2,
+        le=100,
+        description="Different jobs whose starts fail one after another until a node is closed.",
+    )
+    health_most_cordoned: int = Field(
+        default=2, ge=0, description="Nodes closed for their health at once at most, and never more than half of all."
+    )
+    health_validation: str = Field(
+        default="built-in",
+        description="The job file that validates closed nodes, `built-in` for the built-in check, or `none`.",
+    )
+    health_checks: Path | None = Field(
+        default=None,
+        description="A folder of check scripts (exit 0: well, 1: a problem, other: unknown), run for nodes of the local "
+        "engine. It must be root's or the server's own, and not writable by others.",
+    )
+    health_check_seconds: float = Field(
+        default=60.0, ge=1, description="Seconds between two rounds of the check scripts."
+    )
+    health_check_limit_seconds: float = Field(
+        default=10.0, gt=0, le=3600, description="Seconds that a check script may take."
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

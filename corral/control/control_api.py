@@ -29,6 +29,8 @@ from corral.control.estimates.given import given_by, given_in
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
+from corral.control.health.door import HealthDoor
+from corral.control.health.keeper import HealthKeeper
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
@@ -102,6 +104,7 @@ class ControlApi:
         logs: LogSources | None = None,
         agents: Mapping[str, ASGIApp] | None = None,
         forecast_seconds: float = SECONDS,
+        health: HealthKeeper | None = None,
     ) -> None:
         """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's.
 
@@ -113,6 +116,7 @@ class ControlApi:
         )  # fmt: skip
         self._logs = logs
         self._agents = agents or {}
+        self._health = HealthDoor(health)
         self._control = control
         self._path = path
         self._replica_listener = replica_listener
@@ -168,6 +172,7 @@ class ControlApi:
             Route("/engines/use", self._cluster_use),
             Route("/metrics", self._told_metrics),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
+            *self._health.routes(),
             *Views(self._world_is_there, self._forecasts).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
             *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 
+import msgspec
 import structlog
 
 from corral.control.core.machines import Machines, MachinesSeen, with_removed
@@ -35,6 +36,8 @@ class Inventories:
         self._completed = completed
         self.stale = False
         """Whether an engine has told of a change that nobody has looked at."""
+        self.overlaid: Callable[[Inventory], Inventory] = lambda inventory: inventory
+        """Marks the nodes that the scheduler should take last; what is stored is without marks."""
 
     async def look(
         self, machines: Machines, held: Set[str], epoch: int, now: float
@@ -57,7 +60,7 @@ class Inventories:
                 continue
             seen = await self._with_removed(inventory, machines, held)
             await self._store.put_nodes(epoch, engine.name, list(seen.inventory.nodes), now)
-            learned.append(seen)
+            learned.append(msgspec.structs.replace(seen, inventory=self.overlaid(seen.inventory)))
         return learned
 
     async def _with_removed(self, inventory: Inventory, machines: Machines, held: Set[str]) -> MachinesSeen:

@@ -53,7 +53,7 @@ from corral.model.document_revisions import CONFIGURED
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
-from corral.model.store_writes import ControlBatch, OutboxRow
+from corral.model.store_writes import ControlBatch, Intent, OutboxRow
 from corral.scheduler import Policy
 from corral.spec.storage import StorageDocument
 from corral.store import LeadershipLost, Store
@@ -134,6 +134,10 @@ class Control:
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
         """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
+        self.stored: Callable[[ControlBatch], None] = lambda writes: None
+        """Called with each batch once it is stored; it must not raise."""
+        self.heard: Callable[[Sequence[Intent]], None] = lambda intents: None
+        """Called with the requests and reports that are read, before the core folds them; it must not raise."""
         self.counts = DecisionCounts()
         """What it has decided since its start, for the metrics."""
 
@@ -309,6 +313,7 @@ class Control:
         if self._rung:
             self._rung = False
             read = await read_intents(self.store, self.core, _INTENTS_AT_ONCE)
+            self.heard(read.intents)
             inputs += self.seek_inputs(read)
             inputs.append(read)
             if len(read.intents) == _INTENTS_AT_ONCE:
@@ -348,6 +353,7 @@ class Control:
             msgspec.structs.replace(writes, epoch=self._leadership.epoch, outbox_done=done)
         )
         self.counts.stored(writes, self.core.world.jobs, time.perf_counter() - begun)
+        self.stored(writes)
         self._flushed = self.clock.now()
         self._taken.clear()
         rows = zip(result.outbox, writes.outbox_add, strict=True)

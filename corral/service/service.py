@@ -22,6 +22,7 @@ from corral.service.jobs.submission import Submission
 from corral.service.jobs.task_connections import TaskConnections
 from corral.service.logs.task_logs import TaskLogs
 from corral.service.machines.cordons import Cordons
+from corral.service.machines.node_health import NodesHealth
 from corral.service.machines.nodes import Nodes
 from corral.service.machines.queue_views import Queues
 from corral.service.metrics.metrics import Metrics
@@ -89,6 +90,7 @@ class Service:
         self.queue_managers = QueueManagers(context, self.job_commands, self.configuration)
         self.nodes = Nodes(context)
         self.cordons = Cordons(context)
+        self.nodes_health = NodesHealth(context)
         self.queues = Queues(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.kept_questions = KeptQuestions(context, self.what_if)

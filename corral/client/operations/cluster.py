@@ -13,6 +13,8 @@ if TYPE_CHECKING:
         ClusterUse,
         CordonView,
         DeviceView,
+        HealthEntryView,
+        HealthView,
         LedgerView,
         NodeView,
         QueueView,
@@ -89,6 +91,21 @@ def drain(
     """Close a node, and move its tasks elsewhere or let them end by themselves first."""
     data = {"why": why, "graceSeconds": grace_seconds, "afterJobs": after_jobs}
     return call("POST", f"/nodes/{node}/drain", data=data)
+
+
+def node_health() -> Call[Page[HealthView]]:
+    """Return the nodes with signs of trouble, the worst first, in one page; other nodes are healthy."""
+    return call("GET", "/node-health")
+
+
+def node_history(node: str, *, limit: int = 100, after: str = "") -> Call[Page[HealthEntryView]]:
+    """Return a page of a node's (ENGINE/NODE) signs of trouble and moves between states, newest first."""
+    return call("GET", f"/nodes/{node}/health", {"limit": limit, "after": after})
+
+
+def change_health(node: str, act: str, *, why: str = "") -> Call[HealthView]:
+    """Move a node (ENGINE/NODE): `repairing` takes it over, `validate` has it checked, `healthy` ends the suspicion."""
+    return call("POST", f"/nodes/{node}/health", data={"act": act, "why": why})
 
 
 def top() -> Call[Top]:

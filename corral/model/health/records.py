@@ -6,8 +6,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from corral.model.health.signs import NODE, SignKind
-from corral.model.health.states import HealthState
+from corral.model.accounts import AuditWrite
+from corral.model.health.signs import NODE, Sign, SignKind
+from corral.model.health.states import Cause, HealthState
 from corral.model.records import Record, one_of, rfc3339
 
 HEALTH: Final = "health"
@@ -60,6 +61,22 @@ class HealthEntry(msgspec.Struct, frozen=True):
     before: str = ""
     after: str = ""
     by: str = ""
+
+
+class HealthAct(msgspec.Struct, frozen=True):
+    """What an administrator has done with a node, as front asks it of control."""
+
+    node: str
+    cause: Cause
+    by: str
+    why: str = ""
+    audit: AuditWrite | None = None
+
+
+class HealthSigns(msgspec.Struct, frozen=True):
+    """Signs of a health monitor, as front passes them to control."""
+
+    signs: tuple[Sign, ...]
 
 
 class DeviceScore(Record, frozen=True):

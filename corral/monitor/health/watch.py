@@ -76,7 +76,8 @@ class Watch:
             if known is None and health.closed:
                 continue  # people have removed it; the next review sees it
             if known is None or (known.by == HEALTH and known.validating != validating):
-                new.append(Cordon(health.node, HEALTH, health.why, health.since, validating=validating))
+                why = "it is being validated" if validating else health.why
+                new.append(Cordon(health.node, HEALTH, why, health.since, validating=validating))
         mine = [name for name, each in cordons.items() if each.by == HEALTH]
         return new, [name for name in mine if not self.ledger.of(name).state.closed]
 

@@ -65,6 +65,8 @@ _VERBS: Final = {
     "node.cordon": "cordon {}",
     "node.uncordon": "uncordon {}",
     "node.drain": "drain {}",
+    "node.health": "change the health of {}",
+    "node.report": "report health events",
     "storage.use": "use {}",
     "budget.change": "change budgets",
     **{name: action.verb for name, action in tenant_actions().items()},

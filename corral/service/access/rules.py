@@ -112,7 +112,7 @@ ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
-        "cluster.inspect", "budget.change",
+        "cluster.inspect", "budget.change", "node.health", "node.report",
     }
 ) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
@@ -120,6 +120,7 @@ IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "user.list",
     "group.list",
     "code.read",
+    "node.report",
 }
 """Actions for people only; an application's token is refused."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}

@@ -1,0 +1,163 @@
+"""Control closes a node with signs of trouble, validates it on the closed node, and returns it; across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.control.health import keeper as keeper_module
+from corral.control.health.beside import HealthSettings, watch_beside
+from corral.control.health.keeper import HealthKeeper
+from corral.control.loop import Control
+from corral.kernel.errors import Conflict, NotFound
+from corral.model.health.records import HEALTH
+from corral.model.health.signs import Sign, SignKind
+from corral.model.health.states import Cause, HealthState
+from corral.settings import Settings
+from corral.storage.log_files import LogStore
+from corral.storage.log_sources import LogSources
+from tests.control.harness import House, PaperEngine, short
+
+NODE = "local/node0"
+
+
+class Watched:
+    """A house whose controls are watched."""
+
+    def __init__(self, folder: Path) -> None:
+        self.house = House(folder, PaperEngine(nodes=4))
+        self.house.engine.started_at = self.house.clock.now()
+        self.logs = LogSources(LogStore(folder / "logs"))
+        self.tasks: list[asyncio.Task[None]] = []
+        self.keeper: HealthKeeper
+
+    async def begin(self, validation: str = "built-in") -> None:
+        await self.house.begin(lambda control: self._beside(control, validation))
+
+    def _beside(self, control: Control, validation: str = "built-in") -> None:
+        settings = Settings(administrator="root", health_validation=validation)
+        keeper, loops = watch_beside(control, self.logs, HealthSettings.of(settings))
+        assert keeper is not None
+        self.keeper = keeper
+        self.tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.house.abandon()
+
+    async def until(self, state: HealthState, node: str = NODE) -> None:
+        async with self.house.patience():
+            while True:
+                known = {each.node: each.state for each in await self.house.store.node_health()}
+                if known.get(node, HealthState.HEALTHY) is state:
+                    return
+                await self.house.store.wakeup.wait(0.05)
+
+    def suspect(self, *kinds: SignKind) -> None:
+        now = self.house.clock.now()
+        self.keeper.add(Sign(kind, NODE, now, "it was seen", source=str(at)) for at, kind in enumerate(kinds))
+
+    async def validation(self) -> str:
+        """The validation job that runs; waits for it."""
+        async with self.house.patience():
+            while True:
+                for attempt in self.house.engine.running:
+                    name = self.house.control.world.jobs[attempt.partition(".")[0]].name  # type: ignore[index]
+                    if name.startswith("validate-"):
+                        return attempt
+                await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    monkeypatch.setattr(keeper_module, "LOOK_SECONDS", 0.02)
+    made = Watched(tmp_path)
+    await made.house.open()
+    yield made
+    for task in made.tasks:
+        task.cancel()
+    await asyncio.gather(*made.tasks, return_exceptions=True)
+    await made.house.close()
+
+
+async def test_a_bad_node_is_closed_validated_and_returned(watched: Watched) -> None:
+    await watched.begin()
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    attempt = await watched.validation()
+    cordon = (await watched.house.store.cordons())[NODE]
+    assert (cordon.by, cordon.validating) == (HEALTH, True)
+    job = await watched.house.submit(short("whole", replicas=4, devices=4))
+    record = await watched.house.explained(job)
+    assert record.summary.waiting is not None, "the node takes its validation alone"
+    watched.house.engine.end(attempt, 0)  # type: ignore[arg-type]
+    await watched.until(HealthState.HEALTHY)
+    await watched.house.until(job, "running")
+    history = (await watched.house.store.health_history(NODE)).items
+    assert [each.after for each in reversed(history) if each.what == "moved"] == ["cordoned", "validating", "healthy"]
+    assert await watched.house.store.cordons() == {}
+
+
+async def test_a_failed_validation_keeps_the_cordon_over_a_restart(watched: Watched) -> None:
+    await watched.begin()
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    attempt = await watched.validation()
+    watched.house.engine.end(attempt, 1)  # type: ignore[arg-type]
+    await watched.until(HealthState.CORDONED)
+    await watched.end()
+    await watched.begin()
+    (known,) = await watched.house.store.node_health()
+    assert known.state is HealthState.CORDONED and "ended with 1" in known.why
+    async with watched.house.patience():
+        while NODE not in watched.house.control.machines.cordons or watched.keeper._watch is None:
+            await asyncio.sleep(0.02)
+    assert (await watched.keeper.act(NODE, Cause.REPAIR, "root", "new board")).state == "repairing"
+    with pytest.raises(Conflict, match="is repairing"):
+        await watched.keeper.act(NODE, Cause.PASSED, "root", "")
+    with pytest.raises(NotFound):
+        await watched.keeper.act("local/none", Cause.REPAIR, "root", "")
+    assert (await watched.keeper.act(NODE, Cause.CLEARED, "root", "")).state == "healthy"
+    async with watched.house.patience():
+        while watched.house.control.machines.cordons:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_suspected_node_is_taken_last(watched: Watched) -> None:
+    await watched.begin(validation="none")
+    watched.suspect(SignKind.DEVICE)
+    await watched.until(HealthState.SUSPECTED)
+    async with watched.house.patience():
+        while not watched.house.control.machines.nodes[NODE].taints:
+            await asyncio.sleep(0.02)
+    job = await watched.house.submit(short("three", replicas=3, devices=4))
+    await watched.house.until(job, "running")
+    assert NODE not in {each.node for each in await watched.house.store.job_members(job)}
+    stored = await watched.house.store.node(NODE)
+    assert stored is not None and not stored.node.taints
+
+
+async def test_a_watch_that_fails_stops_no_job(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    await watched.begin()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the watch is broken")
+
+    monkeypatch.setattr("corral.monitor.health.watch.Watch.stored", broken)
+    monkeypatch.setattr("corral.monitor.health.watch.Watch.machines", broken)
+    job = await watched.house.submit(short("goes-on", end_with=0))
+    await watched.house.until(job, "succeeded")
+
+
+async def test_an_administrator_who_removes_the_cordon_ends_it(watched: Watched) -> None:
+    await watched.begin(validation="none")
+    watched.suspect(SignKind.XID, SignKind.ECC)
+    await watched.until(HealthState.CORDONED)
+    async with watched.house.patience():
+        while not any(each.closed for each in await watched.house.store.node_health()):
+            await asyncio.sleep(0.02)
+    await watched.house.store.remove_cordon(NODE, actor="root", at=watched.house.clock.now())
+    await watched.until(HealthState.HEALTHY)

@@ -1,0 +1,67 @@
+"""Check scripts follow node-problem-detector's convention, in bounds, and only from a folder that others cannot write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corral.kernel.errors import InvalidInput
+from corral.model.health.signs import SignKind
+from corral.monitor.health.check_scripts import run_all, run_script, scripts_in
+
+PATIENT = 300.0
+
+
+def script(folder: Path, name: str, text: str) -> Path:
+    folder.chmod(0o755)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+async def test_a_problem_is_a_sign_with_its_message(tmp_path: Path) -> None:
+    script(tmp_path, "disk.sh", 'echo "disk of $CORRAL_NODE\tis full"; echo more >&2; exit 1')
+    script(tmp_path, "fine.sh", "echo all is well")
+    script(tmp_path, "unknown.sh", "exit 3")
+    (tmp_path / "README").write_text("not executable")
+    found = await run_all(tmp_path, ["local/n1"], PATIENT)
+    assert [(each.script, each.code) for each in found] == [("disk.sh", 1), ("fine.sh", 0), ("unknown.sh", 3)]
+    signs = [sign for each in found if (sign := each.sign(5.0)) is not None]
+    (sign,) = signs
+    assert (sign.kind, sign.node, sign.reason) == (
+        SignKind.CHECK_FAILED, "local/n1", "check disk.sh: disk of local/n1 is full",
+    )  # fmt: skip
+
+
+async def test_a_script_that_hangs_with_its_children_is_ended(tmp_path: Path) -> None:
+    found = await run_script(script(tmp_path, "hangs.sh", "sleep 1000 & sleep 1000"), "local/n1", 0.2)
+    assert (found.code, found.message) == (None, "it took longer than 0.2 s") and found.sign(0.0) is None
+
+
+async def test_output_is_bounded(tmp_path: Path) -> None:
+    found = await run_script(script(tmp_path, "loud.sh", "yes"), "local/n1", PATIENT)
+    assert (found.code, found.message) == (None, "it printed more than 65536 bytes")
+    found = await run_script(script(tmp_path, "long.sh", "yes | head -c 1000; exit 1"), "local/n1", PATIENT)
+    assert found.code == 1 and found.message == " ".join("y" * 40)
+
+
+async def test_a_script_that_cannot_be_started_is_unknown(tmp_path: Path) -> None:
+    path = script(tmp_path, "bad", "")
+    path.write_text("#!/no/such/shell\n")
+    found = await run_script(path, "local/n1", PATIENT)
+    assert found.code is None and found.message == "it could not be started: No such file or directory"
+
+
+def test_what_others_can_write_is_refused(tmp_path: Path) -> None:
+    path = script(tmp_path, "disk.sh", "exit 1")
+    path.chmod(0o777)
+    with pytest.raises(InvalidInput, match=r"disk\.sh can be written by others"):
+        scripts_in(tmp_path)
+    path.chmod(0o755)
+    tmp_path.chmod(0o775)
+    with pytest.raises(InvalidInput, match="can be written by others"):
+        scripts_in(tmp_path)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        scripts_in(tmp_path / "none")
