@@ -292,6 +292,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.task_launch import LaunchContext
     from corral.engines.settlement import Settlement
     from corral.launcher import LaunchPolicy
+    from corral.monitor.series.store import SeriesStore
     from corral.scheduler import find_policy
     from corral.service.secret_box import SecretBox
     from corral.storage.log_files import LogStore
@@ -355,6 +356,7 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
         health,
+        SeriesStore(settings.data_folder / "series.db") if settings.series else None,
     )
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)

@@ -303,6 +303,11 @@ class Settings(BaseSettings):
     journal_bytes: int = Field(
         default=10**9, ge=0, description="The most bytes of the journal; the oldest of it is deleted first."
     )
+    series: bool = Field(
+        default=True,
+        description="Keep the metrics of the scheduler and what jobs report over time (`series.db` in the data folder, at "
+        "most 400 MB), for `corral metrics`.",
+    )
     locality_seconds: float = Field(
         default=1.0,
         ge=0,

@@ -34,6 +34,7 @@ from corral.control.health.keeper import HealthKeeper
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
+from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.scheduler_views import Views
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
@@ -42,10 +43,13 @@ from corral.kernel.ids import AttemptId, JobId
 from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
+from corral.model.metrics.samples import Samples
 from corral.model.requests import GangRequest
+from corral.model.series import SeriesQuestion
 from corral.model.start_estimates import Outlook
 from corral.model.store_writes import IntentKind
 from corral.model.what_if import Question
+from corral.monitor.series.store import SeriesStore
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
 from corral.service.mutual_tls import TlsFiles
@@ -105,10 +109,12 @@ class ControlApi:
         agents: Mapping[str, ASGIApp] | None = None,
         forecast_seconds: float = SECONDS,
         health: HealthKeeper | None = None,
+        series: SeriesStore | None = None,
     ) -> None:
         """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's.
 
         `agents` serve the calls of engines' agents, by engine. `forecast_seconds` may pass between two forecasts.
+        `series` keeps the metrics and the reports of jobs; None keeps none.
         """
         self._forecasts = Forecasts(
             control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds,
@@ -123,6 +129,10 @@ class ControlApi:
         self._questions: Questions | None = None
         self.metrics = ControlMetrics(control)
         """What `/metrics` tells of this control."""
+        self._keeper: SeriesKeeper | None = None
+        if series is not None:
+            self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now)
+            control.jobs_stored = self._keeper.stored
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -130,6 +140,8 @@ class ControlApi:
             self._path.unlink()
         async with contextlib.aclosing(self._forecasts), asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
+            if self._keeper is not None:
+                group.create_task(self._keeper.run(self._control.ready))
             if self._replica_listener is not None:
                 tls_files = self._replica_listener.tls_files
                 files = {
@@ -171,6 +183,7 @@ class ControlApi:
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
             Route("/metrics", self._told_metrics),
+            Route("/series", self._series, methods=["POST"]),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *self._health.routes(),
             *Views(self._world_is_there, self._forecasts).routes(),
@@ -317,6 +330,20 @@ class ControlApi:
         """The metrics of the scheduler."""
         await self._world_is_there()
         return _json(self.metrics.samples())
+
+    def _known_metrics(self) -> Samples | None:
+        """The metrics of the scheduler; None while it reads everything again."""
+        return self.metrics.samples() if self._control.world_is_whole else None
+
+    async def _series(self, request: Request) -> Response:
+        """The series that a question is about, and how many further ones there are; front checks who asks."""
+        if self._keeper is None:
+            raise Unavailable("no-series", "This server keeps no series.")
+        try:
+            question = msgspec.json.decode(await request.body(), type=SeriesQuestion)
+        except msgspec.DecodeError as error:
+            raise InvalidInput("bad-question", f"Control cannot read the question for series: {error}.") from None
+        return _json(await self._keeper.read(question))
 
     async def _scale_object(self, request: Request) -> Response:
         """Set the replicas in the object that a job was made from; false when there is no such object."""

@@ -1,0 +1,105 @@
+"""Feed the store of series from control, beside its loop: its gauges every 15 s, and what jobs report as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import structlog
+
+from corral.kernel.ids import JobId
+from corral.model.metrics.job_figures import figures_of
+from corral.model.metrics.samples import Samples
+from corral.model.runs import WorkReport
+from corral.model.series import SeriesQuestion, SeriesView
+from corral.model.store_writes import JobWrite
+from corral.monitor.series.store import SeriesStore
+
+log = structlog.get_logger()
+
+EVERY_SECONDS: Final = 15.0
+_FLUSH_EVERY: Final = 3
+"""Rounds after which values are stored: a kill loses less than a minute."""
+_BREATH_SECONDS: Final = 0.05
+"""Seconds between two parts of upkeep, so that it never has more than a part of a core."""
+_MOST_REPORTS: Final = 20_000
+"""Reports of jobs that wait for the next round; of more, the oldest are dropped."""
+_OLDEST_REPORT: Final = 60.0
+"""Seconds; a report that is older is one from before a restart."""
+_MOST_JOBS: Final = 20_000
+
+
+class SeriesKeeper:
+    """Gives the values of control's metrics and the reports of jobs to a store of series."""
+
+    def __init__(self, store: SeriesStore, samples: Callable[[], Samples | None], now: Callable[[], float]) -> None:
+        """`samples` are control's metrics; None while it cannot tell them. `now` is its clock."""
+        self.store = store
+        self._samples, self._now = samples, now
+        self.every_seconds = EVERY_SECONDS
+        self.rounds = 0
+        """How often values were taken, or failed to be."""
+        self._reports: deque[tuple[JobId, WorkReport]] = deque(maxlen=_MOST_REPORTS)
+        self._told: dict[JobId, float] = {}
+        """The time of the latest report of each job, the jobs that reported last at the end."""
+
+    def stored(self, writes: Iterable[JobWrite]) -> None:
+        """Take what jobs reported, from what control has stored."""
+        for write in writes:
+            report = write.run.report
+            if report is not None and self._told.get(write.id) != report.at:
+                self._told.pop(write.id, None)
+                if len(self._told) >= _MOST_JOBS:
+                    del self._told[next(iter(self._told))]
+                self._told[write.id] = report.at
+                self._reports.append((write.id, report))
+
+    async def run(self, begins: asyncio.Event) -> None:
+        """Keep values from when control leads until cancelled; what fails is logged once, and tried again."""
+        await begins.wait()
+        failing = False
+        try:
+            while True:
+                await asyncio.sleep(self.every_seconds)
+                self.rounds += 1
+                try:
+                    await self.keep(store_them=self.rounds % _FLUSH_EVERY == 0)
+                    failing = False
+                except Exception as error:  # what is wrong with series must never end control
+                    if not failing:
+                        log.exception("series are not kept", error=str(error))
+                    failing = True
+        finally:
+            self._add(None, self._now(), list(self._reports))
+            self.store.close()
+
+    async def keep(self, *, store_them: bool) -> None:
+        """Take the values of now; with `store_them`, store what has come since, and do what upkeep is due."""
+        samples = self._samples()
+        reports = list(self._reports)
+        self._reports.clear()
+        await asyncio.to_thread(self._add, samples, self._now(), reports)
+        if store_them:
+            await asyncio.to_thread(self.store.flush)
+            more = True
+            while more:
+                more = await asyncio.to_thread(self.store.maintain)
+                await asyncio.sleep(_BREATH_SECONDS)
+
+    async def read(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
+        """The series that a question is about, and how many were left out."""
+        if self._reports:
+            reports = list(self._reports)
+            self._reports.clear()
+            await asyncio.to_thread(self._add, None, self._now(), reports)
+        return await asyncio.to_thread(self.store.read, question)
+
+    def _add(self, samples: Samples | None, at: float, reports: list[tuple[JobId, WorkReport]]) -> None:
+        for job, report in reports:
+            if report.at > at - _OLDEST_REPORT:
+                when = min(at, max(report.at, at - 2 * EVERY_SECONDS))
+                self.store.add(Samples(tuple(figures_of(job, report))), when)
+        if samples is not None:
+            self.store.add(samples, at)

@@ -1,0 +1,45 @@
+"""The figures that a job's program reports of its work, as families of series. `/metrics` does not tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from corral.kernel.ids import JobId
+from corral.model.metrics.families import FAMILIES, Family, Kind
+from corral.model.metrics.samples import Value
+from corral.model.runs import WorkReport
+
+JOB: Final = "job"
+"""The label with the id of a job; series that have it are told to those who may read the job's logs."""
+
+_FIGURES: Final = {
+    "progress": "The fraction of its work that is done, from 0 to 1",
+    "step": "Steps that are done",
+    "throughput": "Work per second of the whole job, in its own unit",
+    "loss": "Its loss",
+    "gradient_noise": "The gradient noise scale, in examples",
+    "batch_size": "Examples of one step of the whole job",
+}
+JOB_FIGURES: Final[Mapping[str, Family]] = {
+    f"corral_job_{name}": Family(f"corral_job_{name}", Kind.GAUGE, f"{meaning}, as the job reports it.", (JOB,))
+    for name, meaning in _FIGURES.items()
+}
+"""All figures of jobs by the name of their family."""
+
+
+def family_of(name: str) -> Family | None:
+    """The family of this name, of the server or of jobs; None if there is none. `_count` and `_sum` are a histogram's."""
+    found = FAMILIES.get(name) or JOB_FIGURES.get(name)
+    if found is None:
+        for suffix in ("_count", "_sum"):
+            whole = FAMILIES.get(name.removesuffix(suffix)) if name.endswith(suffix) else None
+            if whole is not None and whole.kind is Kind.HISTOGRAM:
+                return Family(name, Kind.COUNTER, whole.help, whole.labels)
+    return found
+
+
+def figures_of(job: JobId, report: WorkReport) -> list[Value]:
+    """What a report says, as values of the job's series."""
+    values = ((name, getattr(report, name)) for name in _FIGURES)
+    return [Value(f"corral_job_{name}", (job,), value) for name, value in values if value is not None]
