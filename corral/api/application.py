@@ -29,6 +29,7 @@ from corral.api import (
     oidc,
     queue_managers,
     runtime,
+    series,
     session,
     storages,
     suspend_and_drain,
@@ -153,6 +154,7 @@ def create_app(
         runtime,
         what_if,
         estimates,
+        series,
         usage,
         budgets,
     ):

@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "what-if": ("what_if", "Cluster", "Ask what would become of jobs and queues with changes."),
     "estimates": ("estimate_report", "Cluster", "Show how good the estimates of starts were, by queue."),
     "budget": ("budgets", "Cluster", "Limit the device-hours of queues and users."),
+    "metrics": ("metrics", "Cluster", "Show figures of a job or of the server over time."),
     "usage": ("usage_report", "Cluster", "Show who used how many device-hours."),
     "cordon": ("suspend_and_drain", "Cluster", "Close machines to new tasks."),
     "uncordon": ("suspend_and_drain", "Cluster", "Open machines to new tasks again."),

@@ -244,6 +244,7 @@ class AsyncClient:
     set_budget = _asks(operations.usage.set_budget)
     top_up_budget = _asks(operations.usage.top_up_budget)
     remove_budget = _asks(operations.usage.remove_budget)
+    series = _asks(operations.usage.series)
 
     async def follow_what_if(
         self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any

@@ -892,6 +892,18 @@ class SecretView(TypedDict):
     updatedAt: str
 
 
+class SeriesView(TypedDict):
+    """One series; its columns have one value for each step, and null where there is none."""
+
+    family: str
+    labels: dict[str, str]
+    mean: list[float | None]
+    low: list[float | None]
+    """The least value of each step."""
+    high: list[float | None]
+    """The greatest value of each step."""
+
+
 class ShareView(TypedDict):
     """The fraction of a device that a task has, in percent."""
 
@@ -1493,6 +1505,20 @@ class PlacementRecord(TypedDict):
     rank: int | None
     share: ShareView | None
     """The task's fraction of its one device; null is the whole device."""
+
+
+class SeriesAnswer(TypedDict):
+    """Series on a common grid of times."""
+
+    begin: str
+    """When the first step begins."""
+    end: str
+    """When the last step ends."""
+    step: int
+    """The length of a step in seconds."""
+    items: list[SeriesView]
+    leftOut: int
+    """Further series that fit the question."""
 
 
 class Timeline(TypedDict):

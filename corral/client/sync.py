@@ -233,6 +233,7 @@ class Client:
     set_budget = _asks(operations.usage.set_budget)
     top_up_budget = _asks(operations.usage.top_up_budget)
     remove_budget = _asks(operations.usage.remove_budget)
+    series = _asks(operations.usage.series)
 
     def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
         """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.

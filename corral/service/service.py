@@ -26,6 +26,7 @@ from corral.service.machines.node_health import NodesHealth
 from corral.service.machines.nodes import Nodes
 from corral.service.machines.queue_views import Queues
 from corral.service.metrics.metrics import Metrics
+from corral.service.metrics.series import SeriesReports
 from corral.service.people.account_passwords import AccountPasswords
 from corral.service.people.accounts import Accounts
 from corral.service.people.authentication import Authentication
@@ -98,6 +99,7 @@ class Service:
         self.usage = Usage(context)
         self.readiness = ReadinessCheck(context)
         self.metrics = Metrics(context)
+        self.series = SeriesReports(context)
 
     async def close(self) -> None:
         """Close what the components share, and first what tenants registered to be closed."""

@@ -1,14 +1,15 @@
-"""The report on who used how much."""
+"""The report on who used how much, and the series of metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.schema import BudgetList, BudgetView, ChargePage, UsageReport
+    from corral.client.schema import BudgetList, BudgetView, ChargePage, SeriesAnswer, UsageReport
 
 
 def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[UsageReport]:
@@ -43,3 +44,15 @@ def remove_budget(kind: str, name: str, window: str) -> Call[None]:
 
 def _budget(kind: str, name: str, window: str) -> str:
     return f"/budgets/{quote(kind, safe='')}/{quote(name, safe='')}/{quote(window, safe='')}"
+
+
+def series(
+    families: Sequence[str] = (), *, job: str = "", labels: Sequence[str] = (), begin: str = "", end: str = "",
+    step: str = "",
+) -> Call[SeriesAnswer]:  # fmt: skip
+    """Return series of metrics: of a job all `families` or some of them, or of the server some.
+
+    `labels` are of the form `queue=research`. `step` is a duration such as `5m`; by default a day has some 300 steps.
+    """
+    asked = {"family": families, "job": job, "label": labels, "from": begin, "to": end, "step": step}
+    return call("GET", "/series", asked)

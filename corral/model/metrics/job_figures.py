@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from corral.kernel.ids import JobId
@@ -11,7 +11,8 @@ from corral.model.metrics.samples import Value
 from corral.model.runs import WorkReport
 
 JOB: Final = "job"
-"""The label with the id of a job; series that have it are told to those who may read the job's logs."""
+JOB_LABELS: Final = (JOB, "job_instance_id")
+"""Labels with the id of a job; such series are told to those who may read the job's metrics. The second is OpenPAI's."""
 
 _FIGURES: Final = {
     "progress": "The fraction of its work that is done, from 0 to 1",
@@ -37,6 +38,14 @@ def family_of(name: str) -> Family | None:
             if whole is not None and whole.kind is Kind.HISTOGRAM:
                 return Family(name, Kind.COUNTER, whole.help, whole.labels)
     return found
+
+
+def job_of(family: Family, values: Sequence[str]) -> str:
+    """The id of the job that a series is of, from the values of its family's labels; "" if it is of none."""
+    for name, value in zip(family.labels, values, strict=False):
+        if name in JOB_LABELS:
+            return value
+    return ""
 
 
 def figures_of(job: JobId, report: WorkReport) -> list[Value]:

@@ -15,6 +15,8 @@ from corral.monitor.series.grid import COARSE, FINE, Grid
 from corral.monitor.series.packing import BrokenChunk, unpack
 from corral.monitor.series.reading import Summed, coarse_points, columns, one
 
+NODE: Final = "node"
+"""The label with the machine that measured a series."""
 _MOST_NAMES: Final = 20_000
 """Names that are looked through for one question."""
 
@@ -120,6 +122,7 @@ def _chunks(grid: Grid, begin: float, end: float) -> range:
 def _labels(series: StoredSeries) -> dict[str, str] | None:
     """The labels by name; None for a family that is no longer known."""
     family, values = family_of(series.family), json.loads(series.labels)
-    if family is None or len(family.labels) != len(values):
+    names = () if family is None else (*family.labels, NODE)
+    if not len(names) - 1 <= len(values) <= len(names):
         return None
-    return dict(zip(family.labels, map(str, values), strict=True))
+    return dict(zip(names, map(str, values), strict=False))

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from corral.model.metrics.families import Kind
-from corral.model.metrics.job_figures import JOB, family_of
+from corral.model.metrics.job_figures import family_of, job_of
 from corral.model.metrics.samples import Samples
 from corral.model.series import MOST_SERIES, SeriesQuestion, SeriesView
 from corral.monitor.series.database import BrokenFile, Database, FileError, NotNow, StoredSeries, is_full
@@ -81,8 +81,11 @@ class SeriesStore:
 
     # values
 
-    def add(self, samples: Samples, at: float) -> None:
-        """Take values at a time, in seconds since 1970; values of an unknown family or beyond 1e300 are left out."""
+    def add(self, samples: Samples, at: float, node: str = "") -> None:
+        """Take values at a time, in seconds since 1970; values of an unknown family or beyond 1e300 are left out.
+
+        With `node`, the machine that measured them, their series get the label `node`.
+        """
         with self._lock:
             step = FINE.step(at)
             if self._open() is None:
@@ -91,6 +94,8 @@ class SeriesStore:
                 self._clock_set_back(step)
             values: dict[int, float] = {}
             for name, value in _values(samples):
+                if node:
+                    name = name[0], (*name[1], node)
                 if -_LARGEST < value < _LARGEST and (number := self._number(name, step)) is not None:
                     values[number] = value
             self._frames.add(step, values)
@@ -167,7 +172,7 @@ class SeriesStore:
 
     def _new_number(self, name: Name, hour: int) -> int | None:
         family = family_of(name[0])
-        if family is None or len(family.labels) != len(name[1]):
+        if family is None or len(name[1]) - len(family.labels) not in (0, 1):
             return None
         if len(self._known) >= self._most_live:
             self._tell("series are left out", f"more than {self._most_live} are alive")
@@ -180,10 +185,9 @@ class SeriesStore:
         except FileError:
             number = None
         if number is None:
-            number = (self._newest_number | 1) + 1 + (family.kind is Kind.COUNTER)
+            number = (self._newest_number | 1) + 1 + (family.kind is not Kind.GAUGE)
             self._newest_number = number
-            job = name[1][family.labels.index(JOB)] if JOB in family.labels else ""
-            self._unnamed[number] = StoredSeries(number, name[0], labels, job, hour)
+            self._unnamed[number] = StoredSeries(number, name[0], labels, job_of(family, name[1]), hour)
         return number
 
     def _store_frames(self, database: Database) -> None:
@@ -242,7 +246,7 @@ class SeriesStore:
         names = {known.number: (name, known) for name, known in self._known.items()}
         for number, (name, known) in names.items():
             family = family_of(name[0])
-            job = name[1][family.labels.index(JOB)] if family and JOB in family.labels else ""
+            job = "" if family is None else job_of(family, name[1])
             labels = json.dumps(name[1], separators=(",", ":"))
             self._unnamed[number] = StoredSeries(number, name[0], labels, job, known.hour)
         self._unstored = min(self._frames.steps(), default=-1)

@@ -19,6 +19,7 @@ _VERBS: Final = {
     "job.delete": "remove {}",
     "job.exec": "enter the tasks of {}",
     "job.logs": "read the log of {}",
+    "job.metrics": "read the metrics of {}",
     "job.environment": "read the environment of {}",
     "job.explain": "ask why {} waits",
     "job.suspend": "suspend {}",

@@ -94,10 +94,12 @@ OPEN: Final = frozenset(
 OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
-        "job.suspend", "job.resume", "job.tag", "job.edit",
+        "job.suspend", "job.resume", "job.tag", "job.edit", "job.metrics",
     }
 )  # fmt: skip
-MANAGED: Final = frozenset({"job.logs", "job.explain", "job.stop", "job.suspend", "job.resume", "job.edit"})
+MANAGED: Final = frozenset(
+    {"job.logs", "job.metrics", "job.explain", "job.stop", "job.suspend", "job.resume", "job.edit"}
+)
 """Actions of a job's owner that the managers of its queue may do too."""
 MANAGING: Final = frozenset({"job.order", "queue.limit"})
 """Actions for the managers of a queue, not for job owners: order its jobs, limit what its members hold."""
