@@ -43,7 +43,7 @@ class IdleScheduler:
         )
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
-        """Control's answer to the overview, to what-if questions and about other clusters and series; else it is unavailable."""
+        """Control's answer to the overview, to what-if questions and other clusters and series; else unavailable."""
         if path.endswith("/progress"):
             return None
         if path.partition("?")[0] == "/what-if":

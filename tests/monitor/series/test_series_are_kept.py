@@ -82,6 +82,12 @@ def test_values_are_read_as_they_came_over_hours_and_a_restart(life: Life) -> No
     assert life.mean(MIDNIGHT, life.at) == expected
 
 
+def test_no_other_account_reads_the_file(life: Life) -> None:
+    life.passes(60)
+    files = list(life.path.parent.iterdir())
+    assert len(files) == 3 and {each.stat().st_mode & 0o777 for each in files} == {0o600}
+
+
 def test_a_kill_loses_the_last_minute_at_most(life: Life) -> None:
     life.passes(600)
     life.put(2.0)

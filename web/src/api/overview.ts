@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { CellTree, EstimateReport, Ledger, Page, Receipt, WaitingLine } from './types';
+import type { CellTree, EstimateReport, Ledger, Page, Receipt, SeriesAnswer, WaitingLine } from './types';
 
 const SLOWLY = 15_000;
 /** Cells and devices in one answer; the marks of what is beyond it are left out of the map. */
@@ -38,6 +38,16 @@ export const estimates = (queue: string, days: string) =>
     queryFn: ({ signal }) => call<EstimateReport>('/estimates', { query: { queue: queue || undefined, days }, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: SLOWLY,
+  });
+
+/** What a job reported, from one time to another; `going` is whether more may come. */
+export const series = (job: string, from: string, to: string | null, going: boolean) =>
+  queryOptions({
+    queryKey: ['series', job, to],
+    queryFn: ({ signal }) => call<SeriesAnswer>('/series', { query: { job, from, to: to ?? undefined }, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: going ? SLOWLY : false,
+    retry: false,
   });
 
 export const receipts = (queue = '') =>

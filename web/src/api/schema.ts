@@ -2369,6 +2369,36 @@ export interface components {
             updatedAt: string;
         };
         /**
+         * SeriesAnswer
+         * @description Series on a common grid of times.
+         */
+        SeriesAnswer: {
+            /** @description When the first step begins. */
+            begin: string;
+            /** @description When the last step ends. */
+            end: string;
+            /** @description The length of a step in seconds. */
+            step: number;
+            items: components["schemas"]["SeriesView"][];
+            /** @description Further series that fit the question. */
+            leftOut: number;
+        };
+        /**
+         * SeriesView
+         * @description One series; its columns have one value for each step, and null where there is none.
+         */
+        SeriesView: {
+            family: string;
+            labels: {
+                [key: string]: string;
+            };
+            mean: (number | null)[];
+            /** @description The least value of each step. */
+            low: (number | null)[];
+            /** @description The greatest value of each step. */
+            high: (number | null)[];
+        };
+        /**
          * ShareView
          * @description The fraction of a device that a task has, in percent.
          */
@@ -3091,6 +3121,8 @@ export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type Scale = components['schemas']['Scale'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
+export type SeriesAnswer = components['schemas']['SeriesAnswer'];
+export type SeriesView = components['schemas']['SeriesView'];
 export type ShareView = components['schemas']['ShareView'];
 export type SharedQueue = components['schemas']['SharedQueue'];
 export type SignedIn = components['schemas']['SignedIn'];

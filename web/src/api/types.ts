@@ -57,6 +57,8 @@ export type {
   ReasonsView as Reasons,
   ReceiptView as Receipt,
   RoleView as Role,
+  SeriesAnswer,
+  SeriesView,
   Spread,
   Stay,
   StorageView,

@@ -11,6 +11,7 @@ import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
 import { JobLog } from './JobLog';
+import { JobSeries } from './JobSeries';
 import { Receipts } from './Receipts';
 import { TaskTable } from './TaskTable';
 import { Waiting } from './Waiting';
@@ -28,6 +29,7 @@ export function Overview({ job }: { job: JobDetail }) {
           </p>
         ))}
         {!ENDED.has(job.state) && <Placement job={job} />}
+        {job.allowed.includes('metrics') && <JobSeries job={job} />}
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">
           <h2 className="heading">

@@ -1,0 +1,65 @@
+/** What a job reported over time: one small picture for each of its figures. */
+
+import { useQuery } from '@tanstack/react-query';
+import * as ask from '../api/overview';
+import { ENDED, type JobDetail, type SeriesView } from '../api/types';
+import { inWords, named, picture, short } from '../lib/series';
+import { absolute } from '../lib/time';
+
+const WIDTH = 300;
+const HEIGHT = 56;
+const MOST = 12;
+
+export function JobSeries({ job }: { job: JobDetail }) {
+  const { data } = useQuery(ask.series(job.id, job.createdAt, job.endedAt, !ENDED.has(job.state)));
+  if (!data?.items.length) return null;
+  const shown = named(data);
+  return (
+    <section aria-label="Figures over time">
+      <h2 className="heading">
+        Figures over time
+        <span className="text-xs font-normal text-muted">
+          {absolute(data.begin)} to {absolute(data.end)}
+        </span>
+      </h2>
+      <ul className="grid gap-x-6 gap-y-4 pt-2 sm:grid-cols-2">
+        {shown.slice(0, MOST).map(([name, each]) => (
+          <li key={name} className="min-w-0">
+            <Figure name={name} series={each} />
+          </li>
+        ))}
+      </ul>
+      {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{shown.length - MOST} more are not shown.</p>}
+    </section>
+  );
+}
+
+function Figure({ name, series }: { name: string; series: SeriesView }) {
+  const shown = picture(series, WIDTH, HEIGHT);
+  if (!shown) return null;
+  return (
+    <figure>
+      <figcaption className="flex justify-between text-xs">
+        <span className="truncate">{name}</span>
+        <span className="font-medium">{short(shown.last)}</span>
+      </figcaption>
+      <svg
+        role="img"
+        aria-label={inWords(name, shown)}
+        viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`}
+        preserveAspectRatio="none"
+        width="100%"
+        height={HEIGHT}
+        className="block border-b border-line-strong"
+      >
+        <title>{inWords(name, shown)}</title>
+        {shown.band && <path d={shown.band} fill="var(--accent-ground)" />}
+        <path d={shown.line} fill="none" stroke="var(--accent)" strokeWidth={1.5} strokeLinecap="round" vectorEffect="non-scaling-stroke" />
+      </svg>
+      <p aria-hidden className="flex justify-between text-2xs text-muted">
+        <span>least {short(shown.low)}</span>
+        <span>most {short(shown.high)}</span>
+      </p>
+    </figure>
+  );
+}

@@ -1,0 +1,77 @@
+/** Series of a job as lines of a picture, and in words. */
+
+import type { SeriesAnswer, SeriesView } from '../api/types';
+
+/** Steps without a value that a line is drawn across: programs report less often than a step is long. */
+const BRIDGED = 20;
+const OF_JOB = 'corral_job_';
+
+export interface Picture {
+  /** The path of the means, in a box of the given size. */
+  line: string;
+  /** The closed path between the least and the greatest values; '' where each step has one value. */
+  band: string;
+  low: number;
+  high: number;
+  last: number;
+}
+
+/** A series in a box of `width` by `height`; null where it has no value. */
+export function picture(series: SeriesView, width: number, height: number): Picture | null {
+  const known = series.mean.flatMap((value, at) => (value === null ? [] : [at]));
+  const last = known.at(-1);
+  if (last === undefined) return null;
+  const lows = known.map((at) => series.low[at] ?? 0);
+  const highs = known.map((at) => series.high[at] ?? 0);
+  const low = Math.min(...lows);
+  const high = Math.max(...highs);
+  const x = (at: number) => round((width * (at + 0.5)) / series.mean.length);
+  const y = (value: number) => round(high === low ? height / 2 : height * (1 - (value - low) / (high - low)));
+  let line = '';
+  let band = '';
+  for (const run of runs(known)) {
+    const points = run.map((at) => `${x(at)} ${y(series.mean[at] ?? 0)}`);
+    line += `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`;
+    if (run.every((at) => series.low[at] === series.high[at])) continue;
+    const above = run.map((at) => `${x(at)} ${y(series.high[at] ?? 0)}`);
+    const below = run.map((at) => `${x(at)} ${y(series.low[at] ?? 0)}`).reverse();
+    band += `M${above.concat(below).join('L')}Z`;
+  }
+  return { line, band, low, high, last: series.mean[last] ?? 0 };
+}
+
+/** Steps that one line joins. */
+function runs(known: number[]): number[][] {
+  const found: number[][] = [];
+  for (const at of known) {
+    const run = found.at(-1);
+    const before = run?.at(-1);
+    if (run && before !== undefined && at - before <= BRIDGED) run.push(at);
+    else found.push([at]);
+  }
+  return found;
+}
+
+const round = (value: number) => Math.round(value * 10) / 10;
+
+/** The name of a series: the figure, and what tells it from others of the job. */
+export function nameOf(series: SeriesView): string {
+  const labels = Object.entries(series.labels).filter(([name, value]) => name !== 'job' && value);
+  const figure = series.family.replace(OF_JOB, '').replaceAll('_', ' ');
+  return labels.length ? `${figure} (${labels.map(([, value]) => value).join(', ')})` : figure;
+}
+
+export function short(value: number): string {
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(2);
+  return Number(value.toPrecision(4)).toLocaleString('en', { maximumFractionDigits: 6 });
+}
+
+/** What a picture shows, in words. */
+export function inWords(name: string, shown: Picture): string {
+  return `${name}: last ${short(shown.last)}, between ${short(shown.low)} and ${short(shown.high)}`;
+}
+
+/** The series that have a picture, by name. */
+export function named(answer: SeriesAnswer): [string, SeriesView][] {
+  return answer.items.map((each): [string, SeriesView] => [nameOf(each), each]).sort(([one], [other]) => one.localeCompare(other));
+}
