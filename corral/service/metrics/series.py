@@ -138,7 +138,8 @@ def _step(text: str) -> int:
 def _usual_step(age: float, length: float) -> int:
     """Seconds; `age` is how long ago the question's time begins."""
     least = _LEAST if age <= _FINE_SECONDS else _COARSE
-    return next((each for each in _STEPS if each >= least and length / each <= _USUAL_STEPS), _STEPS[-1])
+    days = math.ceil(length / _USUAL_STEPS / _STEPS[-1]) * _STEPS[-1]
+    return next((each for each in _STEPS if each >= least and length / each <= _USUAL_STEPS), days)
 
 
 def _time(name: str, text: str) -> float:
