@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -32,7 +32,7 @@ class HealthEventsBody(msgspec.Struct, frozen=True):
     """NVSentinel's `HealthEvents` as JSON; a single `HealthEvent` is taken as well."""
 
     version: int = 1
-    events: list[dict[str, object]] = []
+    events: list[dict[str, Any]] = []
 
 
 @router.get("/node-health", responses=answers(Page[HealthView]))

@@ -137,6 +137,13 @@ class CordonView(TypedDict):
     graceSeconds: float | None
 
 
+class DeviceScore(TypedDict):
+    """The score of one device."""
+
+    device: int
+    score: float
+
+
 class DeviceUse(TypedDict):
     """One task on a device; `share` is its fraction of the device's computing power in percent, 100 for the whole."""
 
@@ -304,6 +311,56 @@ class GuaranteeFinding(TypedDict):
     available: int | float
     preemptible: bool
     """Whether the change is possible by preempting the jobs that stand in its way."""
+
+
+class HealthEntryView(TypedDict):
+    """One entry of a node's history in the API."""
+
+    at: str
+    what: Literal[
+        "start-failed",
+        "node-exit",
+        "claimed-exit",
+        "vanished",
+        "xid",
+        "ecc",
+        "device",
+        "slow-task",
+        "check-failed",
+        "health-event",
+        "moved",
+    ]
+    reason: str
+    device: int | None
+    weight: float
+    """What it added to the score; 0: too many nodes had the same trouble at once."""
+    job: str
+    before: str
+    after: str
+    by: str
+
+
+class HealthEventsTaken(TypedDict):
+    """How many signs events gave."""
+
+    signs: int
+    """Events of healthy components give none."""
+
+
+class HealthView(TypedDict):
+    """The health of a node in the API."""
+
+    node: str
+    state: Literal["healthy", "suspected", "cordoned", "repairing", "validating"]
+    score: float
+    """The sum of all scores of the node and its devices, now."""
+    since: str | None
+    by: str
+    why: str
+    devices: list[DeviceScore]
+    """The devices with a score of their own."""
+    job: str
+    """The validation job that runs or ran last; "" is none."""
 
 
 class Imported(TypedDict):

@@ -53,7 +53,7 @@ from corral.model.document_revisions import CONFIGURED
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
-from corral.model.store_writes import ControlBatch, Intent, JobWrite, OutboxRow
+from corral.model.store_writes import ControlBatch, Intent, OutboxRow
 from corral.scheduler import Policy
 from corral.spec.storage import StorageDocument
 from corral.store import LeadershipLost, Store
@@ -130,14 +130,12 @@ class Control:
         """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
         self.seek_inputs: Callable[[IntentsRead], Sequence[InputsSought]] = lambda read: ()
         """Begins to locate the inputs of new jobs; returns what the core is told before them."""
-        self.jobs_stored: Callable[[Sequence[JobWrite]], None] = lambda writes: None
-        """Called after a commit with the new states of jobs, also of those that are over."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
         """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
-        self.stored: Callable[[ControlBatch], None] = lambda writes: None
-        """Called with each batch once it is stored; it must not raise."""
+        self.stored: list[Callable[[ControlBatch], None]] = []
+        """Each is called with each batch once it is stored; none may raise."""
         self.heard: Callable[[Sequence[Intent]], None] = lambda intents: None
         """Called with the requests and reports that are read, before the core folds them; it must not raise."""
         self.counts = DecisionCounts()
@@ -355,8 +353,8 @@ class Control:
             msgspec.structs.replace(writes, epoch=self._leadership.epoch, outbox_done=done)
         )
         self.counts.stored(writes, self.core.world.jobs, time.perf_counter() - begun)
-        self.stored(writes)
-        self.jobs_stored(writes.jobs)
+        for hear in self.stored:
+            hear(writes)
         self._flushed = self.clock.now()
         self._taken.clear()
         rows = zip(result.outbox, writes.outbox_add, strict=True)

@@ -49,7 +49,8 @@ def watch_beside(
     if settings.health == "off":
         return None, []
     keeper = HealthKeeper(control.store, control.clock, health_terms(settings))
-    control.stored, control.heard = keeper.stored, keeper.heard
+    control.stored.append(keeper.stored)
+    control.heard = keeper.heard
     control.inventories.overlaid = keeper.overlaid
 
     async def read_log(attempt: AttemptId) -> bytes:

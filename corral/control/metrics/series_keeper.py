@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -14,7 +14,7 @@ from corral.model.metrics.job_figures import figures_of
 from corral.model.metrics.samples import Samples
 from corral.model.runs import WorkReport
 from corral.model.series import SeriesQuestion, SeriesView
-from corral.model.store_writes import JobWrite
+from corral.model.store_writes import ControlBatch
 from corral.monitor.series.store import SeriesStore
 
 log = structlog.get_logger()
@@ -45,9 +45,9 @@ class SeriesKeeper:
         self._told: dict[JobId, float] = {}
         """The time of the latest report of each job, the jobs that reported last at the end."""
 
-    def stored(self, writes: Iterable[JobWrite]) -> None:
+    def stored(self, writes: ControlBatch) -> None:
         """Take what jobs reported, from what control has stored."""
-        for write in writes:
+        for write in writes.jobs:
             report = write.run.report
             if report is not None and self._told.get(write.id) != report.at:
                 self._told.pop(write.id, None)

@@ -389,6 +389,14 @@ export interface components {
             graceSeconds: number | null;
         };
         /**
+         * DeviceScore
+         * @description The score of one device.
+         */
+        DeviceScore: {
+            device: number;
+            score: number;
+        };
+        /**
          * DeviceUse
          * @description One task on a device; `share` is its fraction of the device's computing power in percent, 100 for the whole.
          */
@@ -747,6 +755,69 @@ export interface components {
             available: number;
             /** @description Whether the change is possible by preempting the jobs that stand in its way. */
             preemptible: boolean;
+        };
+        /**
+         * HealthBody
+         * @description What is done with a node: `repairing` takes it over, `validate` has it checked, `healthy` ends the suspicion.
+         */
+        HealthBody: {
+            /** @enum {string} */
+            act: "repairing" | "validate" | "healthy";
+            /** @default  */
+            why?: string;
+        };
+        /**
+         * HealthEntryView
+         * @description One entry of a node's history in the API.
+         */
+        HealthEntryView: {
+            at: string;
+            /** @enum {string} */
+            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "check-failed" | "health-event" | "moved";
+            reason: string;
+            device: number | null;
+            /** @description What it added to the score; 0: too many nodes had the same trouble at once. */
+            weight: number;
+            job: string;
+            before: string;
+            after: string;
+            by: string;
+        };
+        /**
+         * HealthEventsBody
+         * @description NVSentinel's `HealthEvents` as JSON; a single `HealthEvent` is taken as well.
+         */
+        HealthEventsBody: {
+            /** @default 1 */
+            version?: number;
+            /** @default [] */
+            events?: Record<string, never>[];
+        };
+        /**
+         * HealthEventsTaken
+         * @description How many signs events gave.
+         */
+        HealthEventsTaken: {
+            /** @description Events of healthy components give none. */
+            signs: number;
+        };
+        /**
+         * HealthView
+         * @description The health of a node in the API.
+         */
+        HealthView: {
+            node: string;
+            /** @enum {string} */
+            state: "healthy" | "suspected" | "cordoned" | "repairing" | "validating";
+            /** @description The sum of all scores of the node and its devices, now. */
+            score: number;
+            since: string | null;
+            by: string;
+            why: string;
+            /** @description The devices with a score of their own. */
+            devices: components["schemas"]["DeviceScore"][];
+            /** @description The validation job that runs or ran last; "" is none. */
+            job: string;
         };
         /**
          * Holding
@@ -1935,6 +2006,22 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[HealthEntryView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_HealthEntryView_: {
+            items: components["schemas"]["HealthEntryView"][];
+            next: string | null;
+        };
+        /**
+         * Page[HealthView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_HealthView_: {
+            items: components["schemas"]["HealthView"][];
+            next: string | null;
+        };
+        /**
          * Page[JobSummary]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -3001,6 +3088,7 @@ export type CheckpointBody = components['schemas']['CheckpointBody'];
 export type ClusterUse = components['schemas']['ClusterUse'];
 export type CordonBody = components['schemas']['CordonBody'];
 export type CordonView = components['schemas']['CordonView'];
+export type DeviceScore = components['schemas']['DeviceScore'];
 export type DeviceUse = components['schemas']['DeviceUse'];
 export type DeviceView = components['schemas']['DeviceView'];
 export type DocumentDiff = components['schemas']['DocumentDiff'];
@@ -3023,6 +3111,11 @@ export type GrantWords = components['schemas']['GrantWords'];
 export type GroupChangeWords = components['schemas']['GroupChangeWords'];
 export type GroupView = components['schemas']['GroupView'];
 export type GuaranteeFinding = components['schemas']['GuaranteeFinding'];
+export type HealthBody = components['schemas']['HealthBody'];
+export type HealthEntryView = components['schemas']['HealthEntryView'];
+export type HealthEventsBody = components['schemas']['HealthEventsBody'];
+export type HealthEventsTaken = components['schemas']['HealthEventsTaken'];
+export type HealthView = components['schemas']['HealthView'];
 export type Holding = components['schemas']['Holding'];
 export type ImportGroup = components['schemas']['ImportGroup'];
 export type ImportJob = components['schemas']['ImportJob'];
@@ -3090,6 +3183,8 @@ export type PageDocumentSummary = components['schemas']['Page_DocumentSummary_']
 export type PageEventRecord = components['schemas']['Page_EventRecord_'];
 export type PageFileView = components['schemas']['Page_FileView_'];
 export type PageGroupView = components['schemas']['Page_GroupView_'];
+export type PageHealthEntryView = components['schemas']['Page_HealthEntryView_'];
+export type PageHealthView = components['schemas']['Page_HealthView_'];
 export type PageJobSummary = components['schemas']['Page_JobSummary_'];
 export type PageNodeView = components['schemas']['Page_NodeView_'];
 export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
