@@ -3,13 +3,14 @@
 The mix is one cluster of 64 nodes with 8 devices each: 4,608 series of devices (use in percent, used memory, total memory,
 temperature, power, clock, errors, two counters of bytes), 1,408 of nodes (half counters, half gauges), 1,280 of 40 queues
 (mostly unchanged whole numbers) and 2,704 of 338 tasks that live four hours each. Values are drawn: nine tenths of the
-devices are busy. An hour of all series is written as a server would write it; a day of every 20th series is written and
+devices are busy. An hour of all series is written as a server would write it; a day of every 50th series is written and
 summed up. What a full store has is computed from those: 26 hours of single values and 90 days of sums.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import tempfile
 import time
@@ -29,12 +30,14 @@ _MIDNIGHT: Final = 1_764_028_800
 _HOUR: Final = FINE.steps
 _NODES, _DEVICES, _QUEUES, _TASKS = 64, 8, 40, 338
 _TASK_STEPS: Final = 4 * _HOUR
-_ONE_IN: Final = 20
+_ONE_IN: Final = 50
 _HOURS_KEPT: Final = FINE.kept_steps // FINE.steps
 _DAYS_KEPT: Final = COARSE.kept_steps // COARSE.steps
 _GAUGE, _COUNTER = "corral_queue_used", "corral_preemptions_total"
 """Families with two labels; the store treats all gauges alike, and all counters."""
 _CHANCE: Final = random.Random(19)
+_POOL: Final = itertools.cycle([_CHANCE.random() for _ in range(99_991)])
+"""Drawn once, because drawing costs more than what is measured; as many as a prime, so that no series repeats itself."""
 
 Draw = Callable[[float], float]
 
@@ -75,27 +78,27 @@ def _same(value: float) -> float:
 
 
 def _percent(value: float) -> float:
-    return min(100.0, max(0.0, value + _CHANCE.randint(-4, 4)))
+    return min(100.0, max(0.0, value + int(next(_POOL) * 9) - 4))
 
 
 def _bytes(value: float) -> float:
-    return max(0.0, value + _CHANCE.randint(-64, 64) * 4096) if _CHANCE.random() < 0.5 else value
+    return max(0.0, value + int(next(_POOL) * 129 - 64) * 4096) if next(_POOL) < 0.5 else value
 
 
 def _tenths(value: float) -> float:
-    return round(value + _CHANCE.choice((-0.1, 0.0, 0.0, 0.1)), 1)
+    return round(value + (int(next(_POOL) * 3) - 1) / 10, 1)
 
 
 def _counted(value: float) -> float:
-    return value + _CHANCE.randint(0, 1 << 30)
+    return value + int(next(_POOL) * 2**30)
 
 
 def _fraction(value: float) -> float:
-    return max(0.0, value + _CHANCE.gauss(0.0, 0.01))
+    return max(0.0, value + (next(_POOL) + next(_POOL) - 1) / 50)
 
 
 def _seldom(value: float) -> float:
-    return value if _CHANCE.random() < 0.99 else float(_CHANCE.randint(0, 64))
+    return value if next(_POOL) < 0.99 else float(int(next(_POOL) * 65))
 
 
 _OF_DEVICE: Final = (_percent, _bytes, _same, _tenths, _tenths, _seldom, _same, _counted, _counted)
