@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type SeriesView } from '../api/types';
 import { inWords, named, picture, short } from '../lib/series';
-import { absolute } from '../lib/time';
+import { absolute, between, duration } from '../lib/time';
 
 const WIDTH = 300;
 const HEIGHT = 56;
@@ -19,7 +19,7 @@ export function JobSeries({ job }: { job: JobDetail }) {
       <h2 className="heading">
         Figures over time
         <span className="text-xs font-normal text-muted">
-          {absolute(data.begin)} to {absolute(data.end)}
+          <span title={`${absolute(data.begin)} – ${absolute(data.end)}`}>over {duration(between(data.begin, data.end))}</span>
         </span>
       </h2>
       <ul className="grid gap-x-6 gap-y-4 pt-2 sm:grid-cols-2">
@@ -54,6 +54,7 @@ function Figure({ name, series }: { name: string; series: SeriesView }) {
       >
         <title>{inWords(name, shown)}</title>
         {shown.band && <path d={shown.band} fill="var(--accent-ground)" />}
+        {shown.dots && <path d={shown.dots} fill="none" stroke="var(--accent)" strokeWidth={5} strokeLinecap="round" vectorEffect="non-scaling-stroke" />}
         <path d={shown.line} fill="none" stroke="var(--accent)" strokeWidth={1.5} strokeLinecap="round" vectorEffect="non-scaling-stroke" />
       </svg>
       <p aria-hidden className="flex justify-between text-2xs text-muted">

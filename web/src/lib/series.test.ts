@@ -13,7 +13,7 @@ const series = (mean: (number | null)[], more: Partial<SeriesView> = {}): Series
 
 describe('a series', () => {
   it('is a line from the least to the greatest value', () => {
-    expect(picture(series([0, 1, 2]), 30, 10)).toEqual({ line: 'M5 10L15 5L25 0', band: '', low: 0, high: 2, last: 2 });
+    expect(picture(series([0, 1, 2]), 30, 10)).toEqual({ line: 'M5 10L15 5L25 0', dots: '', band: '', low: 0, high: 2, last: 2 });
   });
   it('has a band where a step has several values', () => {
     expect(picture(series([1, 1], { low: [0, 1], high: [2, 1] }), 20, 10)?.band).toBe('M5 0L15 5L15 5L5 10Z');
@@ -21,7 +21,7 @@ describe('a series', () => {
   it('is joined over short gaps and ends at long ones', () => {
     expect(picture(series([1, null, 2]), 30, 10)?.line).toBe('M5 10L25 0');
     const long = [1, ...Array<null>(30).fill(null), 2];
-    expect(picture(series(long), 320, 10)?.line).toBe('M5 10h0M315 0h0');
+    expect(picture(series(long), 320, 10)?.dots).toBe('M5 10h0M315 0h0');
   });
   it('has no picture without a value', () => {
     expect(picture(series([null, null]), 30, 10)).toBeNull();

@@ -9,6 +9,8 @@ const OF_JOB = 'corral_job_';
 export interface Picture {
   /** The path of the means, in a box of the given size. */
   line: string;
+  /** The path of values that stand alone. */
+  dots: string;
   /** The closed path between the least and the greatest values; '' where each step has one value. */
   band: string;
   low: number;
@@ -28,16 +30,18 @@ export function picture(series: SeriesView, width: number, height: number): Pict
   const x = (at: number) => round((width * (at + 0.5)) / series.mean.length);
   const y = (value: number) => round(high === low ? height / 2 : height * (1 - (value - low) / (high - low)));
   let line = '';
+  let dots = '';
   let band = '';
   for (const run of runs(known)) {
     const points = run.map((at) => `${x(at)} ${y(series.mean[at] ?? 0)}`);
-    line += `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`;
+    if (points.length === 1) dots += `M${points[0] ?? ''}h0`;
+    else line += `M${points.join('L')}`;
     if (run.every((at) => series.low[at] === series.high[at])) continue;
     const above = run.map((at) => `${x(at)} ${y(series.high[at] ?? 0)}`);
     const below = run.map((at) => `${x(at)} ${y(series.low[at] ?? 0)}`).reverse();
     band += `M${above.concat(below).join('L')}Z`;
   }
-  return { line, band, low, high, last: series.mean[last] ?? 0 };
+  return { line, dots, band, low, high, last: series.mean[last] ?? 0 };
 }
 
 /** Steps that one line joins. */
