@@ -12,7 +12,7 @@ from corral.model.runs import WorkReport
 
 JOB: Final = "job"
 JOB_LABELS: Final = (JOB, "job_instance_id")
-"""Labels with the id of a job; such series are told to those who may read the job's metrics. The second is OpenPAI's."""
+"""Labels with the id of a job; such series are told to those who may read the job's metrics. Tasks have the second."""
 
 _FIGURES: Final = {
     "progress": "The fraction of its work that is done, from 0 to 1",

@@ -29,8 +29,10 @@ class Grid(NamedTuple):
 
 FINE: Final = Grid(15, 240, 16, 26 * 240)
 """Single values: chunks of an hour, for 26 hours, so that a day is whole until it has been summed up."""
-COARSE: Final = Grid(600, 144, 11, 90 * 144)
+COARSE: Final = Grid(600, 144, 9, 90 * 144)
 """The mean, least and most of 10 min: chunks of a day in UTC, for 90 days."""
+COUNTER_BITS: Final = 20
+"""Significant bits to which counters are rounded in coarse steps, of which their least value alone is kept."""
 PER_COARSE: Final = COARSE.seconds // FINE.seconds
 """Fine steps in a coarse one."""
 HOURS: Final = COARSE.chunk_seconds // FINE.chunk_seconds

@@ -33,8 +33,9 @@ def one(value: float) -> Summed:
 
 
 def coarse_points(chunk: Chunk) -> Iterable[tuple[int, Summed]]:
-    """The steps of a coarse chunk; each counts as one value."""
-    for step, mean, low, high in zip(chunk.steps, *chunk.columns, strict=True):
+    """The steps of a coarse chunk; each counts as one value. A counter has one column."""
+    three = chunk.columns if len(chunk.columns) == 3 else chunk.columns[:1] * 3
+    for step, mean, low, high in zip(chunk.steps, *three, strict=True):
         yield step, Summed(1, mean, low, high)
 
 

@@ -111,8 +111,7 @@ class SeriesReader:
                     packed = unpack(data, COARSE.steps)
                 except BrokenChunk:
                     continue
-                if len(packed.columns) == 3:
-                    yield from ((chunk * COARSE.steps + step, value) for step, value in coarse_points(packed))
+                yield from ((chunk * COARSE.steps + step, value) for step, value in coarse_points(packed))
 
 
 def _chunks(grid: Grid, begin: float, end: float) -> range:

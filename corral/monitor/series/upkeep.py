@@ -9,7 +9,7 @@ import structlog
 
 from corral.monitor.series.database import Database
 from corral.monitor.series.frames import OPEN_STEPS, Frames
-from corral.monitor.series.grid import COARSE, FINE, HOURS
+from corral.monitor.series.grid import COARSE, COUNTER_BITS, FINE, HOURS
 from corral.monitor.series.packing import EXACT, BrokenChunk, Chunk, pack, unpack
 from corral.monitor.series.reading import summed
 
@@ -191,14 +191,13 @@ def _triples(data: bytes | None) -> dict[int, tuple[float, float, float]]:
         chunk = unpack(data, COARSE.steps)
     except BrokenChunk:
         return {}
-    if len(chunk.columns) != 3:
-        return {}
-    return dict(zip(chunk.steps, zip(*chunk.columns, strict=True), strict=True))
+    low, high = chunk.columns[-2:] if len(chunk.columns) > 1 else chunk.columns * 2
+    return dict(zip(chunk.steps, zip(chunk.columns[0], low, high, strict=True), strict=True))
 
 
 def _packed(triples: dict[int, tuple[float, float, float]], *, counter: bool) -> bytes:
     steps = sorted(triples)
     means, lows, highs = zip(*(triples[step] for step in steps), strict=True)
-    if counter:
-        means = tuple(float(round(each)) if abs(each) >= 1 else each for each in means)
-    return pack(Chunk(steps, (means, lows, highs)), EXACT if counter else COARSE.bits)
+    return (
+        pack(Chunk(steps, (lows,)), COUNTER_BITS) if counter else pack(Chunk(steps, (means, lows, highs)), COARSE.bits)
+    )

@@ -30,13 +30,16 @@ class Life:
         self.path, self.bounds = path, bounds
         self.at: float = MIDNIGHT
         self.steady = 0.0
+        self.counts = False
+        """Whether each step has a counter, too, that is the time."""
         self.store = self.opened()
 
     def opened(self) -> SeriesStore:
         return SeriesStore(self.path, steady=lambda: self.steady, **self.bounds)
 
     def put(self, value: float, queue: str = "a") -> None:
-        self.store.add(Samples((Value("corral_jobs", (queue, "running"), value),)), self.at)
+        counted = (Value("corral_placements_total", (queue,), self.at),) if self.counts else ()
+        self.store.add(Samples((Value("corral_jobs", (queue, "running"), value), *counted)), self.at)
 
     def passes(self, seconds: float, value: Callable[[float], float | None] = lambda at: 1.0) -> None:
         """Let time pass with a value in each step; None is no value."""
@@ -104,10 +107,14 @@ def test_a_series_that_is_silent_ends(life: Life) -> None:
 
 
 def test_days_are_summed_up_and_read_as_mean_least_and_most(life: Life) -> None:
-    life.passes(2 * DAY + HOUR, lambda at: float(int(at) % 600 // 15))
+    life.counts = True
+    life.passes(DAY + 4 * HOUR, lambda at: float(int(at) % 600 // 15))
     (found,) = life.read(MIDNIGHT, MIDNIGHT + DAY, 600)
     assert set(found.mean) == {19.5} and set(found.low) == {0.0} and set(found.high) == {39.0}
     assert life.read(MIDNIGHT, MIDNIGHT + HOUR, 15)[0].mean[0] == 19.5  # single values are gone, their sums are not
+    (counter,) = life.read(MIDNIGHT, MIDNIGHT + HOUR, 600, "corral_placements_total")
+    for at, value in enumerate(counter.mean):
+        assert value is not None and abs(value - MIDNIGHT - 600 * at) <= value * 2**-20
     database = Database(life.path, read_only=True)
     assert min(database.chunks("fine")) >= (life.at - 27 * HOUR) // HOUR
     database.close()
