@@ -11,7 +11,8 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import ldexp
 from typing import Final, NamedTuple
 
 EXACT: Final = 53
@@ -187,9 +188,9 @@ class _Reader:
             return Chunk(steps, tuple(self._floats(len(steps)) for _ in range(columns)))
         (shift,) = struct.unpack("<h", self._take(2))
         value = self._whole()
-        first = [value, *(value := value + each for each in self._planes(len(steps) - 1))]
+        first = list(accumulate(self._planes(len(steps) - 1), initial=value))
         others = [[a + b for a, b in zip(first, self._planes(len(steps)), strict=True)] for _ in range(columns - 1)]
-        return Chunk(steps, tuple([math.ldexp(each, shift) for each in column] for column in (first, *others)))
+        return Chunk(steps, tuple([ldexp(each, shift) for each in column] for column in (first, *others)))
 
     def _steps(self, most: int) -> list[int]:
         steps: list[int] = []

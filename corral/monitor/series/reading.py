@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from corral.monitor.series.grid import PER_COARSE
+from corral.monitor.series.grid import COARSE, FINE, PER_COARSE
 from corral.monitor.series.packing import Chunk
 
 Columns = tuple[tuple[float | None, ...], tuple[float | None, ...], tuple[float | None, ...]]
@@ -25,11 +25,6 @@ class Summed(NamedTuple):
         return Summed(
             self.values + other.values, self.total + other.total, min(self.low, other.low), max(self.high, other.high)
         )
-
-
-def one(value: float) -> Summed:
-    """A single value."""
-    return Summed(1, value, value, value)
 
 
 def coarse_points(chunk: Chunk) -> Iterable[tuple[int, Summed]]:
@@ -52,17 +47,26 @@ def summed(points: Mapping[int, float], first: int) -> dict[int, tuple[float, fl
     return made
 
 
-def columns(points: Iterable[tuple[float, Summed]], begin: float, step: int, steps: int) -> Columns:
-    """The columns of an answer that begins at `begin`, from values by their times in seconds."""
-    found: dict[int, Summed] = {}
-    for at, value in points:
-        which = int((at - begin) // step)
-        if 0 <= which < steps:
-            before = found.get(which)
-            found[which] = value if before is None else before.plus(value)
-    each = [found.get(which) for which in range(steps)]
+def columns(
+    values: Mapping[int, float], sums: Iterable[tuple[int, Summed]], begin: int, step: int, steps: int
+) -> Columns:
+    """The columns of an answer, from fine values and coarse sums by their steps.
+
+    `begin` and `step` are in seconds. A sum counts only where there is no value in the same coarse step.
+    """
+    groups: dict[int, list[float]] = {}
+    first, each = begin // FINE.seconds, step // FINE.seconds
+    for at, value in values.items():
+        groups.setdefault((at - first) // each, []).append(value)
+    found = {at: Summed(len(said), sum(said), min(said), max(said)) for at, said in groups.items()}
+    covered = {at // PER_COARSE for at in values}
+    for coarse, summed_up in sums:
+        if coarse not in covered:
+            at = (coarse * COARSE.seconds - begin) // step
+            found[at] = found[at].plus(summed_up) if at in found else summed_up
+    kept = [found.get(at) for at in range(steps)]
     return (
-        tuple(None if one is None else one.total / one.values for one in each),
-        tuple(None if one is None else one.low for one in each),
-        tuple(None if one is None else one.high for one in each),
+        tuple(None if one is None else one.total / one.values for one in kept),
+        tuple(None if one is None else one.low for one in kept),
+        tuple(None if one is None else one.high for one in kept),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from corral.monitor.series.database import Database, StoredSeries
 from corral.monitor.series.frames import Frames
 from corral.monitor.series.grid import COARSE, FINE, Grid
 from corral.monitor.series.packing import BrokenChunk, unpack
-from corral.monitor.series.reading import Summed, coarse_points, columns, one
+from corral.monitor.series.reading import Summed, coarse_points, columns
 
 NODE: Final = "node"
 """The label with the machine that measured a series."""
@@ -67,41 +68,30 @@ class SeriesReader:
         return labels is not None and all(labels.get(name) == value for name, value in question.labels.items())
 
     def _view(self, database: Database, series: StoredSeries) -> SeriesView | None:
-        points = self._points(database, series.number)
-        mean, low, high = columns(points, self._begin, self._question.step, self._question.steps)
+        values = self._values(database, series.number)
+        old = FINE.step(self._begin) < self._fine_from
+        sums = self._coarse(database, series.number) if old else iter(())
+        mean, low, high = columns(values, sums, int(self._begin), self._question.step, self._question.steps)
         labels = _labels(series)
         if labels is None or all(each is None for each in mean):
             return None
         return SeriesView(series.family, labels, mean, low, high)
 
-    def _points(self, database: Database, number: int) -> Iterator[tuple[float, Summed]]:
-        """The values by time: each time once, single values before sums."""
-        seen: set[int] = set()
-        for step, frame in self._frames:
-            if (value := frame.value(number)) is not None:
-                seen.add(step)
-                yield step * FINE.seconds, one(value)
-        for step, value in self._fine(database, number):
-            if step not in seen:
-                seen.add(step)
-                yield step * FINE.seconds, one(value)
-        if FINE.step(self._begin) < self._fine_from:
-            covered = {step * FINE.seconds // COARSE.seconds for step in seen}
-            for step, summed in self._coarse(database, number):
-                if step not in covered:
-                    yield step * COARSE.seconds, summed
-
-    def _fine(self, database: Database, number: int) -> Iterator[tuple[int, float]]:
-        begin = max(self._begin, self._fine_from * FINE.seconds)
-        for chunk in _chunks(FINE, begin, self._end):
+    def _values(self, database: Database, number: int) -> dict[int, float]:
+        """The single values by step; those in memory win."""
+        first, last = FINE.step(self._begin), FINE.step(self._end)
+        found: dict[int, float] = {}
+        for chunk in _chunks(FINE, max(self._begin, self._fine_from * FINE.seconds), self._end):
             data = database.chunk("fine", chunk, number)
             if data is not None:
-                try:
+                with contextlib.suppress(BrokenChunk):
                     packed = unpack(data, FINE.steps)
-                except BrokenChunk:
-                    continue
-                points = zip(packed.steps, packed.columns[0], strict=True)
-                yield from ((chunk * FINE.steps + step, value) for step, value in points)
+                    begin = chunk * FINE.steps
+                    found.update(zip((begin + step for step in packed.steps), packed.columns[0], strict=True))
+        for step, frame in self._frames:
+            if (value := frame.value(number)) is not None:
+                found[step] = value
+        return {step: value for step, value in found.items() if first <= step < last}
 
     def _coarse(self, database: Database, number: int) -> Iterator[tuple[int, Summed]]:
         for chunk in _chunks(COARSE, self._begin, self._end):
