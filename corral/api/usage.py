@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
 from corral.model.charges import ChargePage
+from corral.model.fairness import FairnessReport
 from corral.model.usage import UsageReport
 
 router = APIRouter(tags=["cluster"])
@@ -55,3 +56,19 @@ async def list_charges(
     An answer holds whole days; `next` is the `from` of the next one. Prices are those of the Prices document `default`.
     """
     return Json(await service_of(request).usage.charges(actor, begin=begin, end=end, user=user, queue=queue))
+
+
+@router.get("/usage/fairness", responses=answers(FairnessReport))
+async def report_fairness(
+    request: Request,
+    actor: Caller,
+    week: Annotated[
+        str, Query(max_length=50, description="A week such as 2026-W48; by default the last whole one.")
+    ] = "",
+) -> Json:
+    """Say what the queues at the top of the tree were owed and got in a week, with Jain's index, waits and ratios.
+
+    Owed is the weighted max-min share of the devices that jobs held, hour by hour. `unknown` says what the records do not
+    tell.
+    """
+    return Json(await service_of(request).fairness.report(actor, week=week))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corral.cli.connection import connect
+from corral.cli.fairness_report import fairness_command
 from corral.cli.focus_columns import COLUMNS, focus_cells, focus_row
 from corral.cli.output import FORMATS, say, show, table
 
@@ -23,7 +24,7 @@ _HOUR = 3600.0
 _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 
 
-@click.command("usage")
+@click.group("usage", invoke_without_command=True)
 @click.option("--by", type=click.Choice(_BY), default="user", show_default=True, help="What use is summed by.")
 @click.option("--from", "begin", default="", metavar="TIME", help="From this time on; default: 30 days before the end.")
 @click.option("--to", "end", default="", metavar="TIME", help="Until this time; default: now.")
@@ -37,7 +38,8 @@ _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
     show_default=True,
     help="How to print it.",
 )
-def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: str) -> None:
+@click.pass_context
+def usage_command(context: click.Context, by: str, begin: str, end: str, user: str, queue: str, output: str) -> None:
     """Show who used how many device-hours, and how many of them came to nothing.
 
     LOST is the part of attempts that failed, were preempted, or were lost with their node. TASK-HOURS count tasks without
@@ -54,6 +56,8 @@ def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: 
     corral usage --by job --queue research -o csv > november.csv
     corral usage --from 2026-11-01 --to 2026-12-01 -o focus > november-focus.csv
     """
+    if context.invoked_subcommand is not None:
+        return
     with connect() as client:
         if output == "focus":
             _write_focus(client, begin, end, user, queue)
@@ -70,6 +74,9 @@ def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: 
         return
     click.echo(report_text(report))
     say(f"Used {period}.")
+
+
+usage_command.add_command(fairness_command)
 
 
 def report_text(report: UsageReport) -> str:

@@ -240,6 +240,7 @@ class AsyncClient:
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
+    fairness = _asks(operations.usage.fairness)
     budgets = _asks(operations.usage.budgets)
     set_budget = _asks(operations.usage.set_budget)
     top_up_budget = _asks(operations.usage.top_up_budget)

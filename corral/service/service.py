@@ -40,6 +40,7 @@ from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.budgets import Budgets
+from corral.service.usage.fairness import Fairness
 from corral.service.usage.usage import Usage
 from corral.service.what_if.kept_questions import KeptQuestions
 from corral.service.what_if.questions import WhatIf
@@ -97,6 +98,7 @@ class Service:
         self.kept_questions = KeptQuestions(context, self.what_if)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
+        self.fairness = Fairness(context)
         self.readiness = ReadinessCheck(context)
         self.metrics = Metrics(context)
         self.series = SeriesReports(context)

@@ -23,6 +23,7 @@ from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
 from corral.store.estimate_records import EstimateRecords
+from corral.store.fairness_records import FairnessRecords
 from corral.store.groups import Groups
 from corral.store.health_records import HealthRecords
 from corral.store.job_rows import JobRows
@@ -67,6 +68,7 @@ class Store(
     EstimateRecords,
     UsageRecords,
     BudgetRecords,
+    FairnessRecords,
     HealthRecords,
 ):
     """The open store."""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.schema import BudgetList, BudgetView, ChargePage, SeriesAnswer, UsageReport
+    from corral.client.schema import BudgetList, BudgetView, ChargePage, FairnessReport, SeriesAnswer, UsageReport
 
 
 def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[UsageReport]:
@@ -20,6 +20,11 @@ def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", q
 def charges(*, begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[ChargePage]:
     """Return what users used by day, queue, device model and meter, with its cost; go on with `next` as `begin`."""
     return call("GET", "/usage/charges", {"from": begin, "to": end, "user": user, "queue": queue})
+
+
+def fairness(*, week: str = "") -> Call[FairnessReport]:
+    """Return what queues were owed and got in a week such as `2026-W48`; by default in the last whole one."""
+    return call("GET", "/usage/fairness", {"week": week})
 
 
 def budgets() -> Call[BudgetList]:
