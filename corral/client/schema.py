@@ -243,6 +243,26 @@ ExitView = TypedDict(
 )
 
 
+class FairnessRow(TypedDict):
+    """One queue at the top of the tree; the queues below it count for it."""
+
+    queue: str
+    owed: float
+    """Device-seconds."""
+    got: float
+    """Device-seconds that its jobs held."""
+    ratio: float | None
+    """What it got divided by what it was owed; null where nothing was owed."""
+    started: int
+    """Jobs that started in the week."""
+    waitP50: float | None
+    """Seconds from submission to start; null where no job started."""
+    waitP95: float | None
+    worstFinishTimeRatio: float | None
+    """Of its jobs that succeeded in the week: seconds from submission to end, by those that it needed its devices for."""
+    worstJob: str
+
+
 class FileView(TypedDict):
     """One entry of a storage's folder."""
 
@@ -1415,6 +1435,21 @@ class EstimateReport(TypedDict):
     """By name; only queues with estimates."""
     total: QueueEstimates
     """All of these queues together."""
+
+
+class FairnessReport(TypedDict):
+    """The fairness of a week, which begins on Monday in UTC."""
+
+    begin: str
+    end: str
+    items: list[FairnessRow]
+    jain: float | None
+    """Jain's index of the ratios, from 1/n (one queue got all) to 1 (all ratios are equal); null without a ratio."""
+    worstFinishTimeRatio: float | None
+    waitP50: float | None
+    waitP95: float | None
+    unknown: list[str]
+    """What the records do not tell."""
 
 
 class GoalOutcome(TypedDict):

@@ -601,6 +601,43 @@ export interface components {
             receipts: components["schemas"]["ReceiptView"][];
         };
         /**
+         * FairnessReport
+         * @description The fairness of a week, which begins on Monday in UTC.
+         */
+        FairnessReport: {
+            begin: string;
+            end: string;
+            items: components["schemas"]["FairnessRow"][];
+            /** @description Jain's index of the ratios, from 1/n (one queue got all) to 1 (all ratios are equal); null without a ratio. */
+            jain: number | null;
+            worstFinishTimeRatio: number | null;
+            waitP50: number | null;
+            waitP95: number | null;
+            /** @description What the records do not tell. */
+            unknown: string[];
+        };
+        /**
+         * FairnessRow
+         * @description One queue at the top of the tree; the queues below it count for it.
+         */
+        FairnessRow: {
+            queue: string;
+            /** @description Device-seconds. */
+            owed: number;
+            /** @description Device-seconds that its jobs held. */
+            got: number;
+            /** @description What it got divided by what it was owed; null where nothing was owed. */
+            ratio: number | null;
+            /** @description Jobs that started in the week. */
+            started: number;
+            /** @description Seconds from submission to start; null where no job started. */
+            waitP50: number | null;
+            waitP95: number | null;
+            /** @description Of its jobs that succeeded in the week: seconds from submission to end, by those that it needed its devices for. */
+            worstFinishTimeRatio: number | null;
+            worstJob: string;
+        };
+        /**
          * FileView
          * @description One entry of a storage's folder.
          */
@@ -3103,6 +3140,8 @@ export type EstimateView = components['schemas']['EstimateView'];
 export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
 export type Explanation = components['schemas']['Explanation'];
+export type FairnessReport = components['schemas']['FairnessReport'];
+export type FairnessRow = components['schemas']['FairnessRow'];
 export type FileView = components['schemas']['FileView'];
 export type ForecastView = components['schemas']['ForecastView'];
 export type GoalOutcome = components['schemas']['GoalOutcome'];
