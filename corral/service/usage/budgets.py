@@ -155,4 +155,4 @@ def _check_hours(hours: float) -> None:
 
 
 def _no_budget(key: str) -> NotFound:
-    return NotFound("budget-not-found", f"There is no budget {key[:200]}; `corral budget list` lists them.")
+    return NotFound("budget-not-found", f"There is no budget {key[:200]}; `corral budget` lists them.")
