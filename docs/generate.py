@@ -81,7 +81,7 @@ def commands_page() -> dict[str, str]:
 
     def sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, info_name=path.rsplit(" ", 1)[-1], parent=parent)
-        if not isinstance(command, click.Group) or parent is None:
+        if not isinstance(command, click.Group) or parent is None or command.invoke_without_command:
             yield f"## {path}\n"
             yield f"    {command.get_usage(context).removeprefix('Usage: ')}\n"
             yield help_text(command.help or "") + "\n"
