@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.testbeds.hadoop import classes
+
 _POM: Final = Path(__file__).resolve().parent / "pom.xml"
 _OPENED: Final = ("java.lang", "java.io", "java.util", "java.net")
 """Packages of Java 17 whose internals Hadoop accesses."""
@@ -31,8 +33,17 @@ def missing() -> str:
 
 def command(main: str, configuration: Path, *words: str, heap: str = "256m") -> Sequence[str]:
     """The command of one of Hadoop's programs: its main class, the folder of its XML files, its own arguments."""
-    small = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    return ["java", *small, *opened(), "-cp", f"{configuration}:{folder()}/*", main, *words]
+    return ["java", *options(main, heap), "-cp", class_path(configuration), main, *words]
+
+
+def options(program: str, heap: str = "256m") -> Sequence[str]:
+    """Java's options for one of Hadoop's programs."""
+    return [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *classes.options(folder(), program), *opened()]
+
+
+def class_path(*folders: str | Path) -> str:
+    """All jars, then these folders: an archive of classes serves only a path that begins with its jars."""
+    return ":".join(map(str, (classes.path_of(folder()), *folders)))
 
 
 def opened() -> Sequence[str]:
@@ -54,14 +65,6 @@ def folder() -> Path:
                 _fetch(Path(scratch))
                 (Path(scratch) / "jars").rename(jars)
     return jars
-
-
-def main() -> None:
-    """Fetch the jars that the cache lacks."""
-    if reason := missing():
-        print(f"{reason}: the tests on a real Hadoop will skip", file=sys.stderr)
-    else:
-        folder()
 
 
 def _fetch(scratch: Path) -> None:

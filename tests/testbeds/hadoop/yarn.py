@@ -32,6 +32,8 @@ HOMES: Final = "corral-yarn-"
 ATTRIBUTE: Final = "nm.yarn.io/corral-node"
 """The node attribute by which a component is pinned to a node."""
 _SERVER: Final = "org.apache.hadoop.yarn.server"
+_MASTERS: Final = ("yarnservice-log4j.properties", "conf")
+"""What YARN puts on a service master's class path, before the archived jars, which must come first."""
 _RESOURCE_MANAGER_PORTS: Final = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
 _NODE_PORTS: Final = ("nm", "nm-localizer", "nm-web", "nm-collector", "nm-shuffle")
 
@@ -165,9 +167,9 @@ class Yarn:
             "yarn.node-labels.fs-store.root-dir": self.home / "labels",
             "yarn.webapp.api-service.enable": "true",
             "hadoop.registry.zk.quorum": at["zookeeper"],
-            "yarn.service.classpath": f"{conf}:{jars.folder()}/*",
+            "yarn.service.classpath": jars.class_path(conf),
             "yarn.service.am-resource.memory": 384,
-            "yarn.service.am.java.opts": "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 " + " ".join(jars.opened()),
+            "yarn.service.am.java.opts": " ".join([*jars.options("master"), "-cp", jars.class_path(*_MASTERS, conf)]),
             "yarn.service.container-failure.retry.max": -1,
             "yarn.scheduler.minimum-allocation-mb": 64,
             "yarn.scheduler.maximum-allocation-mb": 16_384,
