@@ -27,17 +27,12 @@ from corral.scheduler import (
     Target,
     Victim,
     WorkReported,
-    find_policy,
 )
-from corral.scheduler.policy.allot import AsManyAsFit
 from corral.scheduler.policy.faults import MOST_FAULTS, CheckedAllot, CheckedOrder, CheckedPreempt
 from corral.scheduler.policy.history import SETTLING_SECONDS
 from corral.scheduler.policy.order import OrderKey
-from corral.scheduler.preemption.rules import ByRules
-from tests.examples import at_least
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
-from tests.scheduler.test_nothing_is_ever_broken import SEEDS, live
 
 
 @dataclass(frozen=True)
@@ -108,18 +103,6 @@ class Given:
 
     def _asked(self, what: object) -> object:
         return self.answer(what) if callable(self.answer) else self.answer
-
-
-def test_the_default_parts_behind_the_checks_of_installed_ones_decide_the_same() -> None:
-    checked = replace(
-        find_policy(),
-        order=CheckedOrder("order", PriorityOrder(), False),
-        allot=CheckedAllot("allot", AsManyAsFit(), False),
-        preempt=CheckedPreempt("preempt", ByRules(), False),
-    )
-    for seed in (*range(at_least(1, 6)), *range(SEEDS, SEEDS + at_least(1, 4))):
-        life, decided = live(seed, policy=checked)
-        assert decided == live(seed)[1] and life.policy is checked, "no part of it was switched off"
 
 
 def test_an_order_that_changes_with_time_is_asked_at_each_plan_and_in_between() -> None:
