@@ -11,6 +11,7 @@ import yaml
 
 from tests.api.openpai_description import Description
 from tests.endtoend.platform import Platform
+from tests.waiting import pause
 
 PASSWORD = "correct horse"
 JOB = """\
@@ -96,8 +97,8 @@ class Site:
 
     def until(self, names: dict[str, str], *states: str) -> dict[str, Any]:
         """Poll a job until its state is one of these, as OpenPAI's clients do, which have no event stream."""
-        deadline = time.monotonic() + PATIENCE
+        begun = time.monotonic()
         while (found := self.job(names))["jobStatus"]["state"] not in states:
-            assert time.monotonic() < deadline, f"still {found['jobStatus']['state']}: {found}"
-            time.sleep(0.1)
+            assert time.monotonic() - begun < PATIENCE, f"still {found['jobStatus']['state']}: {found}"
+            time.sleep(pause(begun))
         return found

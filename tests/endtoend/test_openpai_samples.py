@@ -20,6 +20,7 @@ from corral.compat.openpai.language.v1 import without_comments
 from corral.model.exits import exit_spec
 from corral.runtime.error_block import container_code
 from tests.endtoend.platform import Platform
+from tests.waiting import pause
 
 V2: Final = (
     "CPU_500Task_MNIST", "ConvNet_gpu1", "Lite-imagenet-single-mul-DDP-gloo", "Resnet18_12cpu", "Resnet18_1gpu",
@@ -163,14 +164,14 @@ class Ran:
         assert answer.status_code == 202, answer.text
 
     def _until(self, sample: Sample, holds: Any) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE
+        begun = time.monotonic()
         while True:
             answer = self.http.get(f"/api/v2/jobs/{self.user}~{sample.name}")
             found: dict[str, Any] = answer.json()
             if holds(found["jobStatus"]):
                 return found
-            assert time.monotonic() < deadline, found["jobStatus"]
-            time.sleep(0.1)
+            assert time.monotonic() - begun < PATIENCE, found["jobStatus"]
+            time.sleep(pause(begun))
 
     def environment(self, sample: Sample, role: str, index: int) -> dict[str, str]:
         """The environment that a task wrote."""

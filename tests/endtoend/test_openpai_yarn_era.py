@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from tests.endtoend.platform import Platform
+from tests.waiting import pause
 
 PATIENCE = 60.0
 
@@ -52,10 +53,10 @@ class Yarn:
         return answer.text
 
     def _until(self, path: str, fits: Callable[[Any], bool]) -> Any:
-        deadline = time.monotonic() + PATIENCE
+        begun = time.monotonic()
         while not fits(found := self.get(path)):
-            assert time.monotonic() < deadline, json.dumps(found)
-            time.sleep(0.1)
+            assert time.monotonic() - begun < PATIENCE, json.dumps(found)
+            time.sleep(pause(begun))
         return found
 
 

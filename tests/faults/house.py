@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from corral import supervisor
 from corral.client import Client
 from tests.reserved import task_ports
+from tests.waiting import pause
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ENDED: Final = frozenset({"succeeded", "failed", "stopped"})
@@ -228,10 +229,10 @@ def shell_job(name: str, script: str, **role: Any) -> dict[str, Any]:
 
 def until(look: Callable[[], Found | None], what: str, seconds: float = _HANG) -> Found:
     """Poll `look` until it returns a value; returns that."""
-    end = time.monotonic() + seconds
+    begun = time.monotonic()
     while True:
         found = look()
         if found:
             return found
-        assert time.monotonic() < end, f"still waiting after {seconds:.0f} s: {what}"
-        time.sleep(0.03)
+        assert time.monotonic() - begun < seconds, f"still waiting after {seconds:.0f} s: {what}"
+        time.sleep(pause(begun))

@@ -21,6 +21,7 @@ import yaml
 from corral.client import Client
 from tests.frameworks.environments import ROOT
 from tests.reserved import task_ports
+from tests.waiting import pause
 
 BIN = Path(sys.executable).parent
 T = TypeVar("T")
@@ -86,12 +87,12 @@ class Platform:
 
     def wait_until(self, job: str, holds: Callable[[str], T | None], told: str, seconds: float = 400) -> T:
         """Wait until `holds` gives something for the job's log; returns that. `told` names it in a failure."""
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
         while True:
             log = self.log(job)
             if (found := holds(log)) is not None:
                 return found
             state = self.client.job(job)["state"]
             assert state not in ("failed", "succeeded", "stopped"), f"{state} before {told}:\n{log[-4000:]}"
-            assert time.monotonic() < deadline, f"no {told} in:\n{log[-4000:]}"
-            time.sleep(0.2)
+            assert time.monotonic() - begun < seconds, f"no {told} in:\n{log[-4000:]}"
+            time.sleep(pause(begun))

@@ -95,7 +95,7 @@ class Cluster:
             phases = [pod["status"]["phase"] for pod in self._of(job)]
             return phases == ["Running"] * tasks or None
 
-        until(all_run, f"{tasks} running pods of {job['name']}", seconds=PATIENCE, pause=_PAUSE)
+        until(all_run, f"{tasks} running pods of {job['name']}", seconds=PATIENCE, least=_PAUSE)
 
     def places(self, job: Job) -> list[str]:
         """The nodes of a job's pods that have not ended."""
@@ -104,7 +104,7 @@ class Cluster:
     def empty(self, node: str) -> None:
         """Wait until all pods on a node have ended."""
         where = f"fieldSelector=spec.nodeName={node}"
-        until(lambda: not self.pods(where) or None, f"empty {node}", seconds=PATIENCE, pause=_PAUSE)
+        until(lambda: not self.pods(where) or None, f"empty {node}", seconds=PATIENCE, least=_PAUSE)
 
     def _of(self, job: Job) -> list[dict[str, Any]]:
         return self.pods(f"labelSelector=corral.dev/job={job['id']}")
@@ -136,7 +136,7 @@ def test_no_device_is_ever_in_two_pods(
         assert len(cluster.racks(urgent)) == 1
         yielded = Counter(running=SEAS - 1, waiting=1)
         until(
-            lambda: states(server, seas) == yielded or None, "one guest that made room", seconds=PATIENCE, pause=_PAUSE
+            lambda: states(server, seas) == yielded or None, "one guest that made room", seconds=PATIENCE, least=_PAUSE
         )
 
         drained = cluster.places(singles[0])[0]

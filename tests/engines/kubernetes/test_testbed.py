@@ -18,6 +18,7 @@ from tests.testbeds.kubernetes import binaries, images, remains
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import DEVICES, ENDS_AFTER, EXIT_CODE, Kwok
+from tests.waiting import pause
 
 pytestmark = pytest.mark.kubernetes
 T = TypeVar("T")
@@ -25,12 +26,14 @@ ROOT = Path(__file__).resolve().parents[3]
 ZONE = "topology.kubernetes.io/zone"
 
 
-def until(look: Callable[[], T | None], what: str, *, seconds: float = 120, pause: float = 0.05) -> T:
-    """Poll `look` until it returns a value, with `pause` seconds between; returns that."""
-    deadline = time.monotonic() + seconds
+def until(
+    look: Callable[[], T | None], what: str, *, seconds: float = 120, least: float = 0.02, most: float = 0.5
+) -> T:
+    """Poll `look` until it returns a value, with `least` to `most` seconds between; returns that."""
+    begun = time.monotonic()
     while (found := look()) is None:
-        assert time.monotonic() < deadline, f"no {what} after {seconds:.0f} s"
-        time.sleep(pause)
+        assert time.monotonic() - begun < seconds, f"no {what} after {seconds:.0f} s"
+        time.sleep(pause(begun, least=least, most=max(least, most)))
     return found
 
 

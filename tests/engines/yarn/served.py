@@ -13,6 +13,7 @@ from corral.client import Client
 from tests.endtoend.platform import Job, Platform
 from tests.reserved import free_port
 from tests.testbeds.hadoop.yarn import Yarn
+from tests.waiting import pause
 
 PATIENCE = 60.0
 T = TypeVar("T")
@@ -91,10 +92,10 @@ def agents_of(attempt: str) -> list[int]:
 
 def until(look: Callable[[], T | None], seconds: float = PATIENCE) -> T:
     """Wait until `look` returns something that is not None."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while (found := look()) is None:
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
+        assert time.monotonic() - begun < seconds, "it did not come"
+        time.sleep(pause(begun))
     return found
 
 

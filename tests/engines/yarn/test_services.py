@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
 from tests.engines.yarn.harness import PATIENCE, YarnPlace
 from tests.testbeds.hadoop.yarn import Yarn
+from tests.waiting import pause
 
 pytestmark = [pytest.mark.timeout(300)]
 
 
 async def until(look: Callable[[], Any]) -> Any:
     """Wait until `look` returns something true."""
+    begun = time.monotonic()
     async with asyncio.timeout(PATIENCE):
         while not (found := await asyncio.to_thread(look)):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(pause(begun))
         return found
 
 

@@ -12,6 +12,8 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.waiting import pause
+
 
 def answers(url: str, expected: str) -> bool:
     """Whether a plain HTTP server answers `url` with a text that contains `expected`."""
@@ -60,7 +62,7 @@ class Daemon:
             if time.monotonic() - begun > seconds:
                 self.kill()
                 raise RuntimeError(f"{self.name} was not ready after {seconds:.0f} s:\n{self.tail()}")
-            time.sleep(0.05)
+            time.sleep(pause(begun, most=0.2))
         return time.monotonic() - begun
 
     def stop(self, *, seconds: float = 20) -> None:
