@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -12,7 +12,7 @@ from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Limit
 from corral.api.suspend_and_drain import Engine, Node, Why
 from corral.kernel.errors import TooLarge
-from corral.model.health.nvsentinel import MOST_BYTES, HealthEventsTaken
+from corral.model.health.nvsentinel import MOST_BYTES, HealthEvents, HealthEventsTaken
 from corral.model.health.records import HealthEntryView, HealthView
 from corral.model.records import Page, one_of
 from corral.service.machines.node_health import ACTS
@@ -26,13 +26,6 @@ class HealthBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     act: Annotated[str, msgspec.Meta(max_length=50), one_of(*_ACTS)]
     why: Why = ""
-
-
-class HealthEventsBody(msgspec.Struct, frozen=True):
-    """NVSentinel's `HealthEvents` as JSON; a single `HealthEvent` is taken as well."""
-
-    version: int = 1
-    events: list[dict[str, Any]] = []
 
 
 @router.get("/node-health", responses=answers(Page[HealthView]))
@@ -66,10 +59,13 @@ async def act_on_health(request: Request, actor: Caller, engine: Engine, node: N
     "/health-events",
     status_code=202,
     responses=answers(HealthEventsTaken, 202, also=(409, 413)),
-    openapi_extra=json_body(HealthEventsBody),
+    openapi_extra=json_body(HealthEvents),
 )
 async def take_health_events(request: Request, actor: Caller) -> Json:
-    """Take health events of NVSentinel as JSON; each fault is a sign of its node. For administrators' tokens."""
+    """Take health events of NVSentinel as JSON; each fault is a sign of its node. For administrators.
+
+    A single event is taken as well.
+    """
     body = await request.body()
     if len(body) > MOST_BYTES:
         raise TooLarge("too-many-events", f"Health events have at most {MOST_BYTES} bytes in one call.")

@@ -11,6 +11,13 @@ import click
 
 from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
+from corral.cli.node_health import (
+    healthy_command,
+    history_command,
+    repairing_command,
+    show_health,
+    validate_command,
+)
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.paging import items
 
@@ -18,15 +25,50 @@ if TYPE_CHECKING:
     from corral.client.schema import DeviceView, Holding, NodeView, Top
 
 
-@click.command("nodes")
-@click.argument("name", required=False, default="")
+class Nodes(click.Group):
+    """A command group whose first word may also be a node, which is then shown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take a word that is no command as the NAME of a node."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
+
+
+@click.group("nodes", cls=Nodes, invoke_without_command=True, subcommand_metavar="[NAME | COMMAND ...]")
 @click.option("--others", is_flag=True, help="Show the queues and applications of shared clusters (YARN) instead.")
+@click.option("--health", is_flag=True, help="Show the nodes with signs of trouble, the worst first, instead.")
 @output_option
-def nodes_command(name: str, others: bool, output: str) -> None:
+@click.pass_context
+def nodes_command(context: click.Context, others: bool, health: bool, output: str) -> None:
     """List nodes, their devices and the jobs that hold them; with a NAME (engine/node), the devices of one node."""
+    context.obj = output
+    if context.invoked_subcommand is None:
+        _show("", output, others=others, health=health)
+
+
+@nodes_command.command("show", hidden=True)
+@click.argument("name", required=False, default="")
+@click.option("--others", is_flag=True, hidden=True)
+@output_option
+@click.pass_context
+def show_command(context: click.Context, name: str, others: bool, output: str) -> None:
+    """Show the devices of one node."""
+    said = context.get_parameter_source("output") is not click.core.ParameterSource.DEFAULT
+    _show(name, output if said else context.obj, others=others)
+
+
+for _command in (history_command, repairing_command, validate_command, healthy_command):
+    nodes_command.add_command(_command)
+
+
+def _show(name: str, output: str, *, others: bool, health: bool = False) -> None:
     with connect() as client:
         if others:
             show_cluster_use(client.cluster_use()["items"], output)
+            return
+        if health:
+            show_health(client, output)
             return
         if name:
             node = client.node(name)

@@ -10,12 +10,14 @@ import pytest
 
 from corral.control.health import keeper as keeper_module
 from corral.control.health.beside import HealthSettings, watch_beside
+from corral.control.health.checks import Checks
 from corral.control.health.keeper import HealthKeeper
 from corral.control.loop import Control
 from corral.kernel.errors import Conflict, NotFound
 from corral.model.health.records import HEALTH
 from corral.model.health.signs import Sign, SignKind
 from corral.model.health.states import Cause, HealthState
+from corral.monitor.health.check_scripts import Checked
 from corral.settings import Settings
 from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
@@ -161,3 +163,16 @@ async def test_an_administrator_who_removes_the_cordon_ends_it(watched: Watched)
             await asyncio.sleep(0.02)
     await watched.house.store.remove_cordon(NODE, actor="root", at=watched.house.clock.now())
     await watched.until(HealthState.HEALTHY)
+
+
+async def test_checks_that_break_stop_no_job(watched: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def broken(*_: object) -> list[Checked]:
+        raise RuntimeError("nothing can be started")
+
+    monkeypatch.setattr("corral.control.health.checks.run_all", broken)
+    await watched.begin()
+    checks = Checks(watched.house.control, watched.keeper, watched.house.clock, tmp_path, every=0.01, limit=1.0)
+    watched.tasks.append(asyncio.create_task(checks.run()))
+    job = await watched.house.submit(short("goes-on", end_with=0))
+    await watched.house.until(job, "succeeded")
+    assert not watched.tasks[-1].done()

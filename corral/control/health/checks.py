@@ -51,6 +51,10 @@ class Checks:
                 if error.message != refused:
                     log.error("check scripts are not run", message=error.message)
                 refused = error.message
+            except Exception as error:  # a fault of the checks must not end control
+                if repr(error) != refused:
+                    log.error("check scripts are not run", error=repr(error)[:500])
+                refused = repr(error)
             await asyncio.sleep(self._every)
 
     async def round(self) -> None:

@@ -24,11 +24,11 @@ _FATAL, _OTHER = 10.0, 2.0
 _Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
 
-class Entity(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct, frozen=True, rename="camel"):
     """An impacted component."""
 
-    entityType: _Text = ""
-    entityValue: _Text = ""
+    entity_type: _Text = ""
+    entity_value: _Text = ""
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -96,6 +96,6 @@ def signs_of(event: HealthEvent, node: Node, now: float) -> list[Sign]:
 
 
 def _devices(event: HealthEvent, node: Node) -> list[int]:
-    named = {each.entityValue for each in event.entities_impacted}
+    named = {each.entity_value for each in event.entities_impacted}
     named |= {event.metadata[key] for key in ("gpu_uuid", "gpu_index") if key in event.metadata}
     return [device.index for device in node.devices if device.id in named or str(device.index) in named]

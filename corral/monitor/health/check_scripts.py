@@ -82,9 +82,8 @@ async def run_script(script: Path, node: str, seconds: float) -> Checked:
     }
     quiet, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     try:
-        # Not a session of its own: the local engine reaps inherited children of other sessions.
         process = await asyncio.create_subprocess_exec(
-            str(script), stdin=quiet, stdout=pipe, stderr=quiet, env=env, cwd="/", process_group=0
+            str(script), stdin=quiet, stdout=pipe, stderr=quiet, env=env, cwd="/", start_new_session=True
         )
     except OSError as error:
         return Checked(script.name, node, None, f"it could not be started: {error.strerror}")
