@@ -83,6 +83,6 @@ def moved(node: str, state: HealthState, cause: Cause) -> HealthState:
     """
     after = TRANSITIONS.get((state, cause))
     if after is None:
-        ways = ", ".join(known.value for at, known in TRANSITIONS if at is state)
-        raise Conflict("health-state", f"{node} is {state}, which {cause} does not change; possible are {ways}.")
+        ways = dict.fromkeys(str(to) for (at, _), to in TRANSITIONS.items() if at is state)
+        raise Conflict("health-state", f"{node} is {state}; from there it can become {' or '.join(ways)}.")
     return after

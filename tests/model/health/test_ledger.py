@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,7 +167,9 @@ def test_a_failed_validation_is_not_repeated_by_itself() -> None:
 
 
 def test_an_impossible_move_is_refused() -> None:
-    with pytest.raises(Conflict, match="healthy, which passed does not change"):
+    with pytest.raises(
+        Conflict, match="is healthy; from there it can become suspected or cordoned or repairing or validating"
+    ):
         ledger().move(NODES[0], Cause.PASSED, "", "", 0.0)
 
 
@@ -214,3 +218,15 @@ class AnyLife(RuleBasedStateMachine):
 
 
 TestAnyLife = AnyLife.TestCase
+
+
+def test_the_page_lists_states_and_weights_as_the_tables_have_them() -> None:
+    page = (Path(__file__).parents[3] / "docs/health.md").read_text()
+    for state in HealthState:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {state} |")]
+        assert {HealthState(each) for each in row.strip("| ").rpartition("|")[2].strip().split(", ")} == {
+            to for (at, _), to in TRANSITIONS.items() if at is state
+        }
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    told = {kind: row[2].strip() for row in rows for kind in row[1].strip().split(", ")}
+    assert {kind for kind in SignKind if told.get(kind) != f"{WEIGHTS[kind]:g}"} == {SignKind.HEALTH_EVENT}
