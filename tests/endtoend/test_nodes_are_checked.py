@@ -82,7 +82,7 @@ def test_an_administrator_repairs_and_returns_a_node(server: Checked) -> None:
     node = "local/node3"
     server.corral("nodes", "repairing", node, "--why", "new fan")
     assert server.health(node)["state"] == "repairing" and server.health(node)["why"] == "new fan"
-    refused = server.refused("nodes", "repairing", node, code=1)
+    refused = server.refused("nodes", "repairing", node)
     assert "local/node3 is repairing; from there it can become validating or healthy." in refused
     assert "There is no node local/none" in server.refused("nodes", "healthy", "local/none", code=3)
     server.corral("nodes", "validate", node)

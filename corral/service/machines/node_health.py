@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 from corral.model.health.nvsentinel import HealthEventsTaken, read_events, signs_of
 from corral.model.health.records import (
     HealthAct,
@@ -23,6 +23,7 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 
 _WHY: Final = 500
+_REFUSALS: Final = frozenset({"health-state", "health-off"})
 ACTS: Final = {"repairing": Cause.REPAIR, "validate": Cause.VALIDATE, "healthy": Cause.CLEARED}
 """What administrators can do, by its name in the API."""
 
@@ -70,7 +71,7 @@ class NodesHealth:
         said = " ".join("".join(letter if letter.isprintable() else " " for letter in why).split())
         audit = self._context.line(actor, "node.health", resource, decision, act=act, why=said)
         asked = msgspec.to_builtins(HealthAct(node, ACTS[act], actor.user, said, audit))
-        return msgspec.convert(await self._context.control.request("/health/act", asked), HealthView)
+        return msgspec.convert(await self._ask("/health/act", asked), HealthView)
 
     async def events(self, actor: Actor, body: bytes) -> HealthEventsTaken:
         """Take health events of NVSentinel as JSON. A node is named with or without its engine.
@@ -88,8 +89,17 @@ class NodesHealth:
             signs += signs_of(event, node, now)
         if signs:
             asked = msgspec.to_builtins(HealthSigns(tuple(signs)))
-            await self._context.control.request("/health/signs", asked)
+            await self._ask("/health/signs", asked)
         return HealthEventsTaken(len(signs))
+
+    async def _ask(self, path: str, body: object) -> object:
+        """Control's answer. Raises Conflict if it refuses, because an error of control has no status of its own."""
+        try:
+            return await self._context.control.request(path, body)
+        except CorralError as error:
+            if error.code in _REFUSALS:
+                raise Conflict(error.code, error.message) from None
+            raise
 
     async def _known(self, node: str) -> None:
         if await self._store.node(node) is None:
