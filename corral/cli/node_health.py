@@ -88,4 +88,4 @@ def healthy_command(node: str, why: str) -> None:
     """End the suspicion against a node without a validation; it takes tasks again."""
     with connect() as client:
         client.change_health(node, "healthy", why=why)
-        say(f"{node} is healthy; its score begins anew.")
+        say(f"{node} is healthy; its score is 0 again.")
