@@ -517,6 +517,16 @@ export interface components {
             after: string;
         };
         /**
+         * Entity
+         * @description An impacted component.
+         */
+        Entity: {
+            /** @default  */
+            entityType?: string;
+            /** @default  */
+            entityValue?: string;
+        };
+        /**
          * ErrorShape
          * @description The body of every refusal.
          */
@@ -821,14 +831,38 @@ export interface components {
             by: string;
         };
         /**
-         * HealthEventsBody
-         * @description NVSentinel's `HealthEvents` as JSON; a single `HealthEvent` is taken as well.
+         * HealthEvent
+         * @description One event; fields that are not read are left out.
          */
-        HealthEventsBody: {
-            /** @default 1 */
-            version?: number;
+        HealthEvent: {
+            nodeName: string;
+            /** @default  */
+            agent?: string;
+            /** @default  */
+            checkName?: string;
+            /** @default false */
+            isFatal?: boolean;
+            /** @default false */
+            isHealthy?: boolean;
+            /** @default  */
+            message?: string;
             /** @default [] */
-            events?: Record<string, never>[];
+            errorCode?: string[];
+            /** @default [] */
+            entitiesImpacted?: components["schemas"]["Entity"][];
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            quarantineOverrides?: components["schemas"]["Overrides"] | null;
+        };
+        /**
+         * HealthEvents
+         * @description NVSentinel's list of events.
+         */
+        HealthEvents: {
+            events: components["schemas"]["HealthEvent"][];
         };
         /**
          * HealthEventsTaken
@@ -1977,6 +2011,14 @@ export interface components {
             startedAt: string;
             containers: number;
             used: components["schemas"]["Amounts"];
+        };
+        /**
+         * Overrides
+         * @description What should not be done about an event.
+         */
+        Overrides: {
+            /** @default false */
+            skip?: boolean;
         };
         /**
          * Page[AttemptRecord]
@@ -3134,6 +3176,7 @@ export type DocumentView = components['schemas']['DocumentView'];
 export type DrainBody = components['schemas']['DrainBody'];
 export type EditView = components['schemas']['EditView'];
 export type EditedField = components['schemas']['EditedField'];
+export type Entity = components['schemas']['Entity'];
 export type ErrorShape = components['schemas']['ErrorShape'];
 export type EstimateReport = components['schemas']['EstimateReport'];
 export type EstimateView = components['schemas']['EstimateView'];
@@ -3152,7 +3195,8 @@ export type GroupView = components['schemas']['GroupView'];
 export type GuaranteeFinding = components['schemas']['GuaranteeFinding'];
 export type HealthBody = components['schemas']['HealthBody'];
 export type HealthEntryView = components['schemas']['HealthEntryView'];
-export type HealthEventsBody = components['schemas']['HealthEventsBody'];
+export type HealthEvent = components['schemas']['HealthEvent'];
+export type HealthEvents = components['schemas']['HealthEvents'];
 export type HealthEventsTaken = components['schemas']['HealthEventsTaken'];
 export type HealthView = components['schemas']['HealthView'];
 export type Holding = components['schemas']['Holding'];
@@ -3214,6 +3258,7 @@ export type NodeView = components['schemas']['NodeView'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
 export type OtherApplication = components['schemas']['OtherApplication'];
+export type Overrides = components['schemas']['Overrides'];
 export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
 export type PageAuditRecord = components['schemas']['Page_AuditRecord_'];
 export type PageClusterUse = components['schemas']['Page_ClusterUse_'];
