@@ -333,7 +333,8 @@ class Settings(BaseSettings):
         ge=0,
         le=3600,
         description="Seconds between two rounds in which a server with tasks of its own machine measures them, the machine "
-        "and its devices (docs/monitoring.md); more where a round costs more than a hundredth of them. 0 measures nothing.",
+        "and its devices (docs/monitoring.md); more where rounds would take more than half a percent of a core. 0 measures "
+        "nothing.",
     )
     metrics_parts: str = Field(
         default="devices,tasks,machine",

@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "sign-in-link": ("server", "Server", "Print a one-time sign-in link for the administrator."),
     "doctor": ("server", "Server", "Check this installation and name what to repair."),
     "device-plugin": ("device_plugin", "Server", "Give this Kubernetes node described devices."),
+    "node-agent": ("node_agent", "Server", "Tell Prometheus what this node's tasks and devices do."),
     "backup": ("server", "Server", "Write a consistent copy of the store while it is in use."),
     "restore": ("server", "Server", "Bring a backup back."),
     "journal": ("journal", "Server", "Export the journal of decisions, for `corral replay`."),

@@ -85,7 +85,7 @@ async def test_the_pause_grows_with_the_cost_of_a_round(monkeypatch: pytest.Monk
     rounds = Rounds(Collector(parts=()), lambda attempt, pid: None, 5.0)
     monkeypatch.setattr(rounds, "_collected", lambda: (Samples(), 0.2))
     await rounds.collect()
-    assert rounds.pause == pytest.approx(20.0)
+    assert rounds.pause == pytest.approx(40.0)
 
 
 async def test_samples_that_are_old_are_no_longer_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Collect in rounds, in a thread, so that a collector takes a hundredth of a core at most."""
+"""Collect in rounds, in a thread, so that a collector takes half a percent of a core at most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import PARTS, Collector, NameTask
 
 _log = logging.getLogger(__name__)
-SHARE: Final = 0.01
+SHARE: Final = 0.005
 """The part of a core that rounds may take: the pause after one is longer where it cost more."""
 _KEPT_ROUNDS: Final = 3.0
 """Rounds after which samples are no longer told: a series whose collector is silent ends, and is no flat line."""

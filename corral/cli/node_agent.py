@@ -1,0 +1,66 @@
+"""`corral node-agent`: run the process that tells Prometheus what a node's tasks and devices do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from corral.kernel.errors import InvalidInput
+
+
+@click.command("node-agent")
+@click.option(
+    "--listen",
+    default="127.0.0.1:9102",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where `/metrics` is served. An address that other machines reach needs --token-file.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="A file with the bearer token of callers who are told the series of users and jobs; others get the rest.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=5.0,
+    show_default=True,
+    help="Seconds between two rounds of measuring; more where a round costs much.",
+)
+@click.option(
+    "--parts",
+    default="devices,tasks,machine",
+    show_default=True,
+    help="What is measured; leave out what another exporter on this node has.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="How much to log, as JSON lines on standard error.",
+)
+def node_agent_command(listen: str, token_file: Path | None, seconds: float, parts: str, log_level: str) -> int:
+    """Measure this node's tasks, devices and the machine itself, for Prometheus.
+
+    A server whose tasks run on its own machine does this by itself. Needs root to see the tasks of other users. Runs
+    until SIGTERM.
+
+    \b
+    corral node-agent
+    corral node-agent --listen 0.0.0.0:9102 --token-file /etc/corral/agent.token --parts devices,tasks
+    """
+    from corral import nodeagent
+
+    host, port = _address(listen)
+    return nodeagent.run(nodeagent.Options(host, port, token_file, seconds, parts, log_level))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise InvalidInput("bad-listen-address", f"--listen {text[:100]!r} is no HOST:PORT, such as 127.0.0.1:9102.")
+    return host.strip("[]"), int(port)

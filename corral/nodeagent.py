@@ -1,0 +1,167 @@
+"""Run a node's agent: the collector as a process of its own, with a listener for Prometheus.
+
+The listener serves `/metrics` and `/healthz` and nothing else. It is written for that alone, because a web framework
+would take more memory than the collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from corral import logs
+from corral.kernel.errors import InvalidInput, Unavailable
+from corral.model.metrics.samples import Samples
+from corral.monitor.agent.collector import Collector
+from corral.monitor.agent.rounds import Rounds, parts_of
+from corral.monitor.agent.task_names import names_in_environment
+from corral.service.metrics.exposition import CONTENT_TYPE, page
+
+log = structlog.get_logger()
+DEFAULT_PORT: Final = 9102
+"""The port of job-exporter, for which sites have scrape rules."""
+_MOST_HEAD: Final = 8192
+"""Bytes of a request's head."""
+_PATIENCE: Final = 10.0
+"""Seconds that a caller has to send its request, and to take the answer."""
+_MOST_CALLERS: Final = 32
+_MOST_TOKEN: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a node's agent."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    token_file: Path | None = None
+    """Whose bearer token opens the series that name users and jobs; without one nobody is told them."""
+    seconds: float = 5.0
+    parts: str = "devices,tasks,machine"
+    log_level: str = "info"
+
+
+def run(options: Options) -> int:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises InvalidInput for options that cannot be followed, and Unavailable if the address cannot be listened on.
+    """
+    logs.configure(options.log_level)
+    if options.token_file is None and not _is_loopback(options.host):
+        raise InvalidInput(
+            "agent-without-token",
+            f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
+        )
+    collector = Collector(parts=parts_of(options.parts))
+    asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds)))
+    return 0
+
+
+async def _serve(options: Options, rounds: Rounds) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    listener = MetricsListener(rounds, options.token_file)
+    await rounds.collect()
+    try:
+        server = await asyncio.start_server(listener.answer, options.host, options.port, limit=_MOST_HEAD)
+    except OSError as error:
+        where = f"{options.host}:{options.port}"
+        raise Unavailable("agent-address", f"The agent cannot listen on {where}: {error.strerror}.") from error
+    port = server.sockets[0].getsockname()[1]
+    log.info("the agent runs", address=f"http://{options.host}:{port}/metrics")
+    collecting = asyncio.create_task(rounds.run())
+    try:
+        await ended.wait()
+    finally:
+        server.close()
+        collecting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await collecting
+
+
+class MetricsListener:
+    """Answers requests with the last samples. A page is made once for each round and kind of caller."""
+
+    def __init__(self, rounds: Rounds, token_file: Path | None) -> None:
+        self._rounds, self._token_file = rounds, token_file
+        self._callers = 0
+        self._pages: dict[bool, tuple[Samples, bytes]] = {}
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request and close the connection."""
+        self._callers += 1
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                if self._callers > _MOST_CALLERS:
+                    status, kind, body = 503, "text/plain", b"Too many callers at once.\n"
+                else:
+                    status, kind, body = await self._response(reader)
+                head = f"HTTP/1.1 {status} \r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close"
+                writer.write(head.encode() + b"\r\n\r\n" + body)
+                await writer.drain()
+        except (OSError, TimeoutError):
+            pass  # the caller is gone, or too slow
+        finally:
+            self._callers -= 1
+            writer.close()
+
+    async def _response(self, reader: asyncio.StreamReader) -> tuple[int, str, bytes]:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return 431, "text/plain", b"The request's head is longer than 8 KiB.\n"
+        except asyncio.IncompleteReadError:
+            return 400, "text/plain", b"The request is incomplete.\n"
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, _, rest = first.partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        if method != "GET":
+            return 405, "text/plain", b"Only GET is answered.\n"
+        if path == "/healthz":
+            return 200, "text/plain", b"ok\n"
+        if path != "/metrics":
+            return 404, "text/plain", b"There is only /metrics and /healthz.\n"
+        given = next((line.partition(":")[2] for line in lines if line.lower().startswith("authorization:")), None)
+        if given is not None and not self._knows(given):
+            return 401, "text/plain", b"The token is not that of the agent's token file.\n"
+        return 200, CONTENT_TYPE, await self._page(everybody=given is None)
+
+    def _knows(self, given: str) -> bool:
+        """Whether a header has the token of the file, which is read each time: it may be replaced."""
+        kind, _, token = given.strip().partition(" ")
+        if self._token_file is None or kind.lower() != "bearer":
+            return False
+        try:
+            with self._token_file.open("rb") as file:
+                right = file.read(_MOST_TOKEN).strip()
+        except OSError as error:
+            log.warning("the token file cannot be read", reason=error.strerror)
+            return False
+        return bool(right) and hmac.compare_digest(token.strip().encode("latin-1"), right)
+
+    async def _page(self, *, everybody: bool) -> bytes:
+        samples = self._rounds.samples()
+        made = self._pages.get(everybody)
+        if made is None or made[0] is not samples:
+            made = samples, await asyncio.to_thread(page, samples, everybody=everybody)
+            self._pages[everybody] = made
+        return made[1]
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
