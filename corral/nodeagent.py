@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def run(options: Options) -> int:
             "agent-without-token",
             f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
         )
-    collector = Collector(parts=parts_of(options.parts))
+    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""))
     asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds)))
     return 0
 

@@ -20,6 +20,7 @@ DEVICES = "apiVersion: corral.dev/v1alpha1\nkind: Devices\ndevices: [{kind: npu,
 TWO = merged(TRIAL, {"replicas": 2, "blobs": {"volume": {"nfs": {"server": "files.example", "path": "/corral"}}}})
 APART = merged(TRIAL, {"replicas": 2, "blobs": {"uri": "s3://corral/production", "existingSecret": "corral-store"}})
 KINDS = ["one", "two", "apart", "devices"]
+AGENT = {"nodeAgent": {"enabled": True, "tokenSecret": "corral-agent", "nodeSelector": {"corral.dev/managed": "true"}}}
 PLUGIN = {"devicePlugin": {"enabled": True, "devices": DEVICES, "nodeSelector": {"corral.dev/managed": "true"}}}
 
 
@@ -232,6 +233,16 @@ def test_the_device_plugin_is_as_its_page_says(helm: Helm) -> None:
     assert roles[0] == roles[1]
 
 
+def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
+    (made,) = helm.render(merged(TRIAL, AGENT)).of("DaemonSet")
+    pod = made["spec"]["template"]["spec"]
+    command = pod["containers"][0]["command"]
+    assert pod["hostPID"] and pod["automountServiceAccountToken"] is False
+    assert command[:4] == ["corral", "node-agent", "--listen", "0.0.0.0:9102"]
+    assert command[4:6] == ["--token-file", "/etc/corral/agent/token"]
+    assert pod["volumes"][0]["secret"]["secretName"] == "corral-agent"
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -250,6 +261,8 @@ def test_the_device_plugin_is_as_its_page_says(helm: Helm) -> None:
         (merged(TRIAL, {"user": 0}), "/user"),
         (merged(TRIAL, {"ingress": {"enabled": True}}), "ingress.host"),
         (merged(TRIAL, {"devicePlugin": {"enabled": True}}), "devicePlugin.devices"),
+        (merged(TRIAL, {"nodeAgent": {"enabled": True}}), "nodeAgent.tokenSecret"),
+        (merged(TRIAL, {"nodeAgent": {"parts": "gpus"}}), "/nodeAgent/parts"),
     ],
 )
 def test_values_that_cannot_be_are_refused_by_name(helm: Helm, values: Thing, named: str) -> None:
@@ -262,8 +275,9 @@ def test_values_that_cannot_be_are_refused_by_name(helm: Helm, values: Thing, na
         merged(TRIAL, {"ingress": {"enabled": True, "host": "corral.example", "tlsSecret": "c"}}),
         TWO,
         merged(TRIAL, PLUGIN),
+        merged(TRIAL, AGENT),
     ],
-    ids=["one", "two", "devices"],
+    ids=["one", "two", "devices", "agent"],
 )
 def test_a_real_apiserver_takes_it(control_plane: ControlPlane, namespace: str, tmp_path: Path, values: Thing) -> None:
     helm = Helm(tmp_path, control_plane)
