@@ -62,5 +62,7 @@ def node_agent_command(listen: str, token_file: Path | None, seconds: float, par
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InvalidInput("bad-listen-address", f"--listen {text[:100]!r} is no HOST:PORT, such as 127.0.0.1:9102.")
+        raise InvalidInput(
+            "bad-listen-address", f"--listen needs HOST:PORT, as in 127.0.0.1:9102, instead of {text[:100]!r}."
+        )
     return host.strip("[]"), int(port)

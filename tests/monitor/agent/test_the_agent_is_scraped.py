@@ -90,7 +90,7 @@ def test_an_agent_tells_tasks_to_those_with_its_token_alone(agent: Agent) -> Non
     ("options", "said"),
     [
         (["--listen", "0.0.0.0:0"], "give the agent a --token-file"),
-        (["--listen", "9102"], "is no HOST:PORT"),
+        (["--listen", "9102"], "--listen needs HOST:PORT"),
         (["--parts", "gpus"], "There is no part 'gpus' to measure: devices, tasks, machine are known."),
     ],
 )
