@@ -382,7 +382,7 @@ async def _control(settings: Settings) -> None:
             beside.append(once(control.ready, archiver.run()))
         if journal is not None:
             beside.append(journal.run())
-        beside += _notices(settings, control)
+        beside += _notices(settings, control, key)
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
         beside += watches
@@ -411,23 +411,20 @@ def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:
     return JournalKeeper(folder, Rules(), __version__, clock)
 
 
-def _notices(settings: Settings, control: Control) -> list[Coroutine[Any, Any, None]]:
-    """The mailers of job notices, which tenants have (`corral.notices`); none without a mail server.
+def _notices(settings: Settings, control: Control, key: bytes) -> list[Coroutine[Any, Any, None]]:
+    """What tells people of their jobs: the notifier, and with a mail server the notices that tenants have.
 
-    Raises InvalidInput for unusable mail settings.
+    Raises InvalidInput for unusable settings of mail or notifications.
     """
-    if not settings.mail_server:
-        return []
+    from corral.control.notifications import mailer_of, notify
     from corral.kernel.plug_ins import plug_ins
-    from corral.monitor.mail import SmtpMailer
 
-    secret = settings.mail_password_file
-    try:
-        password = secret.read_text().strip() if secret else ""
-    except OSError as error:
-        raise InvalidInput("invalid-setting", f"mail_password_file cannot be read: {error}.") from None
-    mailer = SmtpMailer(settings.mail_server, settings.mail_from, password=password)
-    return [point.load()(control, mailer).run() for point in plug_ins("corral.notices").values()]
+    mailer = mailer_of(settings.mail_server, settings.mail_from, settings.mail_password_file)
+    url = settings.public_url or settings.advertise or os.environ.get("CORRAL_LISTENING_URL", "")
+    notices = [notify(control, key, mailer, private=settings.notify_private, url=url)]
+    if mailer is not None:
+        notices += [point.load()(control, mailer).run() for point in plug_ins("corral.notices").values()]
+    return notices
 
 
 async def _blob_place(settings: Settings) -> RemoteFolder | None:

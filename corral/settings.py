@@ -271,11 +271,16 @@ class Settings(BaseSettings):
     mail_server: str = Field(
         default="",
         pattern=r"^$|^smtps?://\S+$",
-        description="The server that sends mail about jobs whose files ask for it (`extras.jobStatusChangeNotification`): "
-        "`smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
+        description="The server that sends mail to people about their jobs: `smtp://USER@HOST:PORT`, or `smtps://`. "
+        "Empty: no mail.",
     )
     mail_from: str = Field(default="", description="The sender of the mail, such as `corral@example.org`.")
     mail_password_file: Path | None = Field(default=None, description="A file of the password of the server's user.")
+    notify_private: str = Field(
+        default="",
+        description="Private networks to which notifications may be sent, such as `10.20.0.0/16, fd00:1::/48`. Webhooks "
+        "elsewhere must have public addresses and begin with `https://`.",
+    )
     calls_per_minute: int = Field(
         default=0, ge=0, description="The most calls of one user in a minute at Corral's own API; 0 is no limit."
     )

@@ -523,6 +523,19 @@ class JobNetwork(TypedDict):
     """Remote direct memory access."""
 
 
+class JobNotifications(TypedDict):
+    """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
+
+    events: NotRequired[list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]]
+    """What is told; `ended` is succeeded, failed or stopped."""
+    waitingSeconds: NotRequired[int]
+    """Tell it when the job has waited this long; 0 is never."""
+    channels: NotRequired[list[str]]
+    """The owner's channels that are told; none: all of them."""
+    quiet: NotRequired[bool]
+    """Tell nothing at all of this job."""
+
+
 class JobOutput(TypedDict):
     """Data kept after the command has ended."""
 
@@ -1853,6 +1866,8 @@ class JobSpec(TypedDict):
     """How tasks are asked to end."""
     report: NotRequired[JobReport]
     """How the program tells how far it is."""
+    notifications: NotRequired[JobNotifications]
+    """What the owner is told of it, on the owner's channels."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]
     """When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device."""
     exitTable: NotRequired[Literal["standard", "openpai", "frameworkcontroller", "frameworklauncher"]]

@@ -23,6 +23,7 @@ from corral.spec.job_parts import (
     Code,
     Dependency,
     Network,
+    Notifications,
     Port,
     Report,
     Resources,
@@ -37,6 +38,13 @@ from corral.spec.yaml_scalars import written
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _events(value: Any) -> Any:
+    """Words are the events that are told."""
+    if isinstance(value, str):
+        return {"events": [value]}
+    return {"events": value} if isinstance(value, list) else value
 
 
 def _is_number(value: Any) -> bool:
@@ -248,3 +256,15 @@ class ShortCheckpoint(Checkpoint):
     """How a task is asked to end."""
 
     grace: Seconds | None = Field(None, description="The same as graceSeconds, written as 30s or 5m.")
+
+
+class ShortNotifications(Notifications):
+    """What the owner is told of the job."""
+
+    waiting: Seconds | None = Field(None, description="The same as waitingSeconds, written as 30m or 2h.")
+
+
+Told = Annotated[
+    ShortNotifications, BeforeValidator(_events, json_schema_input_type=str | list[str] | ShortNotifications)
+]
+"""`failed`, `[failed, ended]`, or `{events, waiting, channels, quiet}`."""

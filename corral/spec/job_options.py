@@ -15,6 +15,7 @@ from corral.spec.job_parts import (
     Dependency,
     Input,
     Network,
+    Notifications,
     Output,
     Report,
     RetryPolicy,
@@ -99,6 +100,9 @@ class JobOptions(SpecModel):
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
     report: Report = Field(default_factory=Report, description="How the program tells how far it is.")
+    notifications: Notifications = Field(
+        default_factory=Notifications, description="What the owner is told of it, on the owner's channels."
+    )
     bad_hardware: Literal["auto", "replace", "keep"] = Field(
         "auto",
         description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "

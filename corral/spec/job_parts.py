@@ -339,3 +339,20 @@ class Kubernetes(SpecModel):
         le=10**9,
         description="Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never.",
     )
+
+
+class Notifications(SpecModel):
+    """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
+
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]] = Field(
+        default_factory=list,
+        max_length=20,
+        description="What is told; `ended` is succeeded, failed or stopped.",
+    )
+    waiting_seconds: int = Field(
+        0, ge=0, le=366 * 86_400, description="Tell it when the job has waited this long; 0 is never."
+    )
+    channels: list[Annotated[Text, Field(min_length=1, max_length=63)]] = Field(
+        default_factory=list, max_length=20, description="The owner's channels that are told; none: all of them."
+    )
+    quiet: bool = Field(False, description="Tell nothing at all of this job.")

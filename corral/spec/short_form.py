@@ -20,6 +20,7 @@ from corral.spec.abbreviations import (
     ShortEnv,
     ShortNetwork,
     ShortNodes,
+    ShortNotifications,
     ShortParameters,
     ShortPorts,
     ShortPriority,
@@ -31,6 +32,7 @@ from corral.spec.abbreviations import (
     ShortSharing,
     ShortStorages,
     ShortTopology,
+    Told,
 )
 from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
 from corral.spec.errors import Path
@@ -127,6 +129,10 @@ class ShortJob(JobOptions, Standing, ShortHead):
     report: ShortReport = Field(
         default_factory=Report, description="How the program tells how far it is: true, or more."
     )
+    notifications: Told = Field(
+        default_factory=ShortNotifications,
+        description="What the owner is told of it: failed, [started, ended], or more.",
+    )
     barrier: ShortBarrier = Field(
         default_factory=Barrier, description="Whether tasks wait for each other at the start."
     )
@@ -162,6 +168,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
         given.pop("countedRole", None)
         if isinstance(checkpoint := given.get("checkpoint"), dict) and "grace" in checkpoint:
             checkpoint["graceSeconds"] = checkpoint.pop("grace")
+        if isinstance(told := given.get("notifications"), dict) and "waiting" in told:
+            told["waitingSeconds"] = told.pop("waiting")
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec | given}
 
     def _counted(self) -> str:
@@ -178,6 +186,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
             found += [(("roles", name, *path), message) for path, message in _twice(role)]
         if {"grace", "grace_seconds"} <= self.checkpoint.model_fields_set:
             found.append((("checkpoint", "grace"), "graceSeconds says the same; give one of the two"))
+        if {"waiting", "waiting_seconds"} <= self.notifications.model_fields_set:
+            found.append((("notifications", "waiting"), "waitingSeconds says the same of it; give one of the two"))
         return found + _twice(self)
 
     def written_path(self, path: Path) -> Path:

@@ -11,10 +11,12 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select, update
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
 from corral.kernel.plug_ins import SECRETS_OF_ACCOUNTS, plug_ins
 from corral.model.accounts import Group, Token, User
+from corral.model.notifications.channels import SEALED
 from corral.model.records import Page
 from corral.store import tables
 from corral.store.account_ids import give_id
 from corral.store.database import Database, rows
+from corral.store.notification_channels import forget_account
 from corral.store.paging import bounded, read_cursor, write_cursor
 from corral.store.rows import clean, encode, put
 from corral.store.tenant_tables import tenant_tables
@@ -147,8 +149,11 @@ class Accounts(Database):
                 (tables.openid_identities, tables.openid_identities.c.user),
             ):
                 transaction.write(delete(table).where(column == name))
-            owned = tables.secrets.c.owner.in_([f"{kind}:{name}" for kind in ("user", *plug_ins(SECRETS_OF_ACCOUNTS))])
+            owned = tables.secrets.c.owner.in_(
+                [f"{kind}:{name}" for kind in ("user", SEALED, *plug_ins(SECRETS_OF_ACCOUNTS))]
+            )
             transaction.write(delete(tables.secrets).where(owned))
+            forget_account(transaction, name)
             _disown(transaction, name, account.id)
 
         await self.write(run)

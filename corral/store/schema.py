@@ -18,7 +18,7 @@ from corral.store.database_errors import StoreRefused
 from corral.store.tables import metadata
 from corral.store.tenant_tables import are_migrated, create_tenants, migrate_tenants
 
-HEAD: Final = "0022"
+HEAD: Final = "0023"
 """The newest migration."""
 KNOWN: Final = tuple(f"{number:04}" for number in range(1, int(HEAD) + 1))
 """Every migration, oldest first."""
@@ -81,7 +81,8 @@ def bring_up(
 
 
 _FIRST_ROWS: Final = (
-    "INSERT INTO counters (name, value) VALUES ('event', 0), ('outbox', 0), ('audit', 0), ('document', 0), ('uid', 99999)",
+    "INSERT INTO counters (name, value) VALUES ('event', 0), ('outbox', 0), ('audit', 0), ('document', 0), ('uid', 99999), "
+    "('notification', 0)",
     "INSERT INTO leadership (id, epoch, renewals, cursor, address, expires_at) VALUES (1, 0, 0, 0, '', 0)",
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",

@@ -30,6 +30,8 @@ from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
+from corral.store.notification_channels import NotificationChannels
+from corral.store.notification_outbox import NotificationOutbox
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
 from corral.store.preemption_records import PreemptionRecords
@@ -70,6 +72,8 @@ class Store(
     BudgetRecords,
     FairnessRecords,
     HealthRecords,
+    NotificationChannels,
+    NotificationOutbox,
 ):
     """The open store."""
 

@@ -508,3 +508,40 @@ settings = Table(
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+notify_channels = Table(
+    "notify_channels",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("shown", Text, nullable=False),
+    Column("events", Text, nullable=False),
+    Column("waiting", Integer, nullable=False),
+    Column("jobs", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("verified_at", Double),
+    Column("code_at", Double, nullable=False),
+    Column("codes", Integer, nullable=False),
+    Column("wrong", Integer, nullable=False),
+    Index("notify_channels_by_user", "user", "name", unique=True),
+)
+
+notify_outbox = Table(
+    "notify_outbox",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False, unique=True),
+    Column("user", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("channel_name", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("next_at", Double, nullable=False),
+    Column("error", Text, nullable=False),
+    Index("notify_outbox_by_user", "user", "id"),
+    Index("notify_outbox_queued", "next_at", sqlite_where=text("state = 'queued'")),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,44 +14,17 @@ from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import User
 from corral.model.exits import NODE_LOST
+from corral.model.notifications.channels import Channel, Outgoing, Wishes
+from corral.model.notifications.messages import about_code
+from corral.model.notifications.wishes import wishes_of
 from corral.model.records import ENDED_PHASES
 from corral.monitor.mail import SmtpMailer
 from tests.control.harness import House, PaperEngine, short
 from tests.spec.openpai_files import job_file, role_of
+from tests.testbeds.mail_server import MailServer
 
 ADDRESS = "ada@example.org"
 ALL = dict.fromkeys(("running", "succeeded", "failed", "stopped", "retried"), True)
-
-
-class MailServer:
-    """The part of SMTP that a client needs; `answer` is the reply to recipients."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-        self.answer = "250 ok"
-
-    async def serve(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0)
-        self.url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        return server
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 here\r\n")
-        while line := (await reader.readline()).decode().strip():
-            word = line.split(" ")[0].upper().partition(":")[0]
-            if word == "DATA":
-                writer.write(b"354 go on\r\n")
-                self.messages.append((await reader.readuntil(b"\r\n.\r\n")).decode())
-            said = {"RCPT": self.answer, "QUIT": "221 bye"}.get(word, "250 ok")
-            writer.write(f"{said}\r\n".encode())
-            if word == "QUIT":
-                break
-        writer.close()
-
-    @property
-    def subjects(self) -> list[str]:
-        lines = [line for message in self.messages for line in message.splitlines()]
-        return [line.removeprefix("Subject: ") for line in lines if line.startswith("Subject: ")]
 
 
 @pytest_asyncio.fixture
@@ -142,6 +114,19 @@ async def test_a_recipient_that_is_refused_for_good_holds_up_nobody(
     await ended(house, await house.submit(text("two", {"succeeded": True})), 0)
     assert await notices.look() == 1
     assert server.subjects == ["Job ada~two: succeeded"]
+
+
+async def test_an_owner_with_a_verified_channel_is_told_there_instead(
+    house: House, notices: Notices, server: MailServer
+) -> None:
+    at = house.clock.now()
+    channel = Channel("c1", "ada", "hook", "webhook", "https://x/…", created_at=at, code_at=at, verified_at=at)
+    await house.store.add_channel(channel, {}, Outgoing("code/1", "ada", "c1", "hook", about_code("ada", "hook", at)))
+    job = await house.submit(text("job", {"succeeded": True, "running": False}))
+    await ended(house, job, 0)
+    assert await notices.look() == 0
+    record = await house.store.find_job(job)
+    assert record is not None and wishes_of(record.doc) == Wishes(("succeeded",))
 
 
 @pytest.mark.parametrize("said", ["jobStatusChangeNotification {", '["jobStatusChangeNotification"]'])

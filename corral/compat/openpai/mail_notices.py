@@ -1,5 +1,7 @@
 """Mail owners of OpenPAI jobs when their job starts, succeeds, fails, stops or is retried, if the job asks for it.
 
+Owners with verified channels are told there instead, because the translation of the file asks for that.
+
 The leader reads stored events in order. Its position is stored too, so a new leader continues there. After a crash a
 message may be sent twice, but none is lost. Mails never influence scheduling.
 """
@@ -78,7 +80,7 @@ class Notices:
         if not word or _asked(notes).get(word) is not True:
             return 0
         user = await self._control.store.user(record.user)
-        if user is None or not user.email:
+        if user is None or not user.email or record.user in await self._control.store.users_with_channels():
             return 0
         return await self._send(user.email, record, word, event, str(notes.get(NAME, record.name)))
 

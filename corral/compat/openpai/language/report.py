@@ -33,7 +33,8 @@ _KNOWN_EXTRAS: Final = {
     "submitFrom": (SAME, "kept with the job"),
     "jobStatusChangeNotification": (
         SAME,
-        "its owner is mailed, where the server has a mail_server",
+        "its owner is told on verified channels; without any, the account's address is mailed where the server has a "
+        "mail_server",
     ),
 }
 

@@ -47,6 +47,14 @@ _MOST_SECRETS: Final = 99
 _DOCKER_HUB: Final = "https://index.docker.io/v1/"
 _OF_DOCKER_HUB: Final = frozenset({"", "docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com"})
 _LONGEST_NAME: Final = 63
+_TOLD: Final = {
+    "running": "started",
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "stopped": "stopped",
+    "retried": "retried",
+}
+"""Flags of `jobStatusChangeNotification`, and what each means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +183,12 @@ def is_gang(protocol: Mapping[str, Any]) -> bool:
     return protocol.get("extras", {}).get("gangAllocation") not in (False, "false")
 
 
+def told_events(protocol: Mapping[str, Any]) -> list[str]:
+    """The changes that `jobStatusChangeNotification` asks to be told, in the words of the canonical document."""
+    asked = protocol.get("extras", {}).get("jobStatusChangeNotification")
+    return [word for flag, word in _TOLD.items() if asked.get(flag) is True] if isinstance(asked, dict) else []
+
+
 def registry_auth(protocol: Mapping[str, Any], image: str) -> dict[str, str]:
     """The registry login of a dockerimage prerequisite, with its secrets filled in; {} for an open one."""
     given = render(protocol)["prerequisites"]["dockerimage"].get(image, {}).get("auth") or {}
@@ -267,6 +281,8 @@ def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
     storages = asked_storages(protocol)
     if storages is not None:
         course["storages"] = storages or [{"name": ""}]
+    if events := told_events(protocol):
+        course["notifications"] = {"events": events}
     return course
 
 
