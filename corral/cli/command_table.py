@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "groups": ("groups", "Account", "List groups with their members and grants."),
     "token": ("accounts", "Account", "List, make and revoke tokens."),
     "secret": ("accounts", "Account", "List, seal and forget secrets."),
+    "notifications": ("notifications", "Account", "List, add and verify channels that tell of jobs."),
     "submit": ("submit", "Jobs", "Submit a job file."),
     "run": ("submit", "Jobs", "Run a command as a job, without a file."),
     "ls": ("jobs", "Jobs", "List jobs."),

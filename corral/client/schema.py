@@ -98,6 +98,20 @@ ChangeView = TypedDict(
 )
 
 
+class ChannelView(TypedDict):
+    """A channel as its owner sees it."""
+
+    name: str
+    kind: Literal["mail", "webhook", "slack", "teams"]
+    address: str
+    """Without its secret parts."""
+    verified: bool
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    waitingSeconds: int
+    jobs: str
+    createdAt: str
+
+
 class Charge(TypedDict):
     """The use of one user in one queue, on a day in UTC or the part of it that was asked for."""
 
@@ -721,6 +735,22 @@ class MismatchView(TypedDict):
     reported: str
 
 
+class NewChannelView(TypedDict):
+    """A channel that was just made."""
+
+    name: str
+    kind: Literal["mail", "webhook", "slack", "teams"]
+    address: str
+    """Without its secret parts."""
+    verified: bool
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    waitingSeconds: int
+    jobs: str
+    createdAt: str
+    signingKey: str
+    """The key of a webhook's signatures; it is told only here."""
+
+
 class NewToken(TypedDict):
     """A new token; `token` is shown only once."""
 
@@ -743,6 +773,24 @@ class NodeJob(TypedDict):
     tasks: int
     devices: int | float
     """Fractions of devices count as fractions: 2.5."""
+
+
+class NotificationView(TypedDict):
+    """One message in the history of a person's notifications."""
+
+    id: int
+    at: str
+    channel: str
+    event: str
+    """What happened: one of the events, `code` for a verification, or `test`."""
+    job: str
+    subject: str
+    state: Literal["queued", "sent", "failed", "dropped"]
+    """`failed` was tried in vain, `dropped` was never tried."""
+    tries: int
+    nextTry: str | None
+    error: str
+    """Why the last try failed."""
 
 
 class OidcView(TypedDict):

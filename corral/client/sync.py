@@ -238,6 +238,14 @@ class Client:
     top_up_budget = _asks(operations.usage.top_up_budget)
     remove_budget = _asks(operations.usage.remove_budget)
     series = _asks(operations.usage.series)
+    channels = _asks(operations.notifications.channels)
+    add_channel = _asks(operations.notifications.add_channel)
+    change_channel = _asks(operations.notifications.change_channel)
+    verify_channel = _asks(operations.notifications.verify_channel)
+    send_channel_code = _asks(operations.notifications.send_channel_code)
+    test_channel = _asks(operations.notifications.test_channel)
+    remove_channel = _asks(operations.notifications.remove_channel)
+    notifications = _asks(operations.notifications.notifications)
 
     def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
         """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.

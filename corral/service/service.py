@@ -32,6 +32,7 @@ from corral.service.people.accounts import Accounts
 from corral.service.people.authentication import Authentication
 from corral.service.people.csv_batch import AccountBatches
 from corral.service.people.groups import Groups
+from corral.service.people.notifications import Notifications
 from corral.service.people.openid_sessions import OpenIdSessions
 from corral.service.people.sessions import Sessions
 from corral.service.people.tokens import Tokens
@@ -65,6 +66,7 @@ class Service:
         self.account_batches = AccountBatches(context, self.authentication, self.sessions)
         self.groups = Groups(context, self.authentication)
         self.secrets = Secrets(context)
+        self.notifications = Notifications(context)
         self.audit_log = AuditLog(context)
         # storages
         self.storages = Storages(context)

@@ -50,8 +50,6 @@ class ChannelKind(StrEnum):
     """An incoming webhook of Slack, or of Mattermost or Rocket.Chat, which understand the same JSON."""
     TEAMS = "teams"
     """A workflow of Microsoft Teams that posts what its webhook receives."""
-    APPRISE = "apprise"
-    """A service with a fixed host that the `apprise` library speaks to."""
 
 
 class Channel(msgspec.Struct, frozen=True):

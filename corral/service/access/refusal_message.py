@@ -62,6 +62,8 @@ _VERBS: Final = {
     "secret.list": "list secrets",
     "secret.put": "store secrets",
     "secret.delete": "forget secrets",
+    "notification.list": "list channels for notifications",
+    "notification.change": "change channels for notifications",
     "audit.read": "read the audit log",
     "node.cordon": "cordon {}",
     "node.uncordon": "uncordon {}",

@@ -19,7 +19,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     kind: str
     """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event`,
-    `budget` or `audit`.
+    `notification`, `budget` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -106,7 +106,7 @@ MANAGING: Final = frozenset({"job.order", "queue.limit"})
 OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
-        "code.read", "user.password", "user.profile",
+        "code.read", "user.password", "user.profile", "notification.list", "notification.change",
     }
 )  # fmt: skip
 STORAGE: Final = frozenset({"storage.use"})

@@ -7,6 +7,7 @@ import type {
   AccountUse,
   Applied,
   Cell,
+  Channel,
   ClusterUse,
   DocumentDiff,
   DocumentSummary,
@@ -17,6 +18,7 @@ import type {
   JobSummary,
   Me,
   Node,
+  Notification,
   Oidc,
   Page,
   Queue,
@@ -252,4 +254,15 @@ export const user = (name: string) =>
 export const tokens = queryOptions({
   queryKey: ['tokens'],
   queryFn: ({ signal }) => call<Page<Token>>('/tokens', { signal }),
+});
+
+export const channels = queryOptions({
+  queryKey: ['channels'],
+  queryFn: ({ signal }) => call<Page<Channel>>('/account/notifications', { signal }),
+});
+
+export const notifications = queryOptions({
+  queryKey: ['notifications'],
+  queryFn: ({ signal }) => call<Page<Notification>>('/account/notification-history?limit=20', { signal }),
+  refetchInterval: SLOWLY,
 });

@@ -311,6 +311,34 @@ export interface components {
             message: string;
         };
         /**
+         * ChannelChange
+         * @description A change of what is told on a channel; None leaves a field as it is.
+         */
+        ChannelChange: {
+            /** @default null */
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[] | null;
+            /** @default null */
+            waitingSeconds?: number | null;
+            /** @default null */
+            jobs?: string | null;
+        };
+        /**
+         * ChannelView
+         * @description A channel as its owner sees it.
+         */
+        ChannelView: {
+            name: string;
+            /** @enum {string} */
+            kind: "mail" | "webhook" | "slack" | "teams";
+            /** @description Without its secret parts. */
+            address: string;
+            verified: boolean;
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            waitingSeconds: number;
+            jobs: string;
+            createdAt: string;
+        };
+        /**
          * Charge
          * @description The use of one user in one queue, on a day in UTC or the part of it that was asked for.
          */
@@ -367,6 +395,13 @@ export interface components {
             corral: components["schemas"]["Amounts"];
             /** @description Why the cluster could not be asked; "" when it answered. */
             trouble: string;
+        };
+        /**
+         * CodeGiven
+         * @description The code that a channel was sent.
+         */
+        CodeGiven: {
+            code: string;
         };
         /**
          * CordonBody
@@ -1280,6 +1315,23 @@ export interface components {
             /** @description The taints that the tasks do not mind. */
             tolerations?: components["schemas"]["JobToleration"][];
         };
+        /** @description What the job's owner is told of it; without any of it the preferences of the owner's channels apply. */
+        JobNotifications: {
+            /** @description What is told; `ended` is succeeded, failed or stopped. */
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            /**
+             * @description Tell it when the job has waited this long; 0 is never.
+             * @default 0
+             */
+            waitingSeconds?: number;
+            /** @description The owner's channels that are told; none: all of them. */
+            channels?: string[];
+            /**
+             * @description Tell nothing at all of this job.
+             * @default false
+             */
+            quiet?: boolean;
+        };
         /**
          * JobOutcome
          * @description When one job starts, in seconds from now. Of other people's jobs ordinary users see no name and no user.
@@ -1608,6 +1660,8 @@ export interface components {
             checkpoint?: components["schemas"]["JobCheckpoint"];
             /** @description How the program tells how far it is. */
             report?: components["schemas"]["JobReport"];
+            /** @description What the owner is told of it, on the owner's channels. */
+            notifications?: components["schemas"]["JobNotifications"];
             /**
              * @description When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device.
              * @default auto
@@ -1859,6 +1913,52 @@ export interface components {
             reported: string;
         };
         /**
+         * NewChannel
+         * @description A channel to add.
+         */
+        NewChannel: {
+            name: string;
+            /** @enum {string} */
+            kind: "mail" | "webhook" | "slack" | "teams";
+            /** @description A mail address, or the URL of a webhook, which is stored sealed. */
+            address: string;
+            /**
+             * @default [
+             *       "preempted",
+             *       "ended"
+             *     ]
+             */
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            /**
+             * @description Seconds of waiting after which it is told; 0 is never.
+             * @default 0
+             */
+            waitingSeconds?: number;
+            /**
+             * @description A pattern of the names of the jobs that are told, such as `train-*`.
+             * @default *
+             */
+            jobs?: string;
+        };
+        /**
+         * NewChannelView
+         * @description A channel that was just made.
+         */
+        NewChannelView: {
+            name: string;
+            /** @enum {string} */
+            kind: "mail" | "webhook" | "slack" | "teams";
+            /** @description Without its secret parts. */
+            address: string;
+            verified: boolean;
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            waitingSeconds: number;
+            jobs: string;
+            createdAt: string;
+            /** @description The key of a webhook's signatures; it is told only here. */
+            signingKey: string;
+        };
+        /**
          * NewGroup
          * @description A group to create.
          */
@@ -1955,6 +2055,28 @@ export interface components {
             seenAt: string;
         };
         /**
+         * NotificationView
+         * @description One message in the history of a person's notifications.
+         */
+        NotificationView: {
+            id: number;
+            at: string;
+            channel: string;
+            /** @description What happened: one of the events, `code` for a verification, or `test`. */
+            event: string;
+            job: string;
+            subject: string;
+            /**
+             * @description `failed` was tried in vain, `dropped` was never tried.
+             * @enum {string}
+             */
+            state: "queued" | "sent" | "failed" | "dropped";
+            tries: number;
+            nextTry: string | null;
+            /** @description Why the last try failed. */
+            error: string;
+        };
+        /**
          * OidcView
          * @description Whether sign-in with OpenID Connect is enabled, and the label of its button.
          */
@@ -2037,6 +2159,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[ChannelView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_ChannelView_: {
+            items: components["schemas"]["ChannelView"][];
+            next: string | null;
+        };
+        /**
          * Page[ClusterUse]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -2114,6 +2244,14 @@ export interface components {
          */
         Page_NodeView_: {
             items: components["schemas"]["NodeView"][];
+            next: string | null;
+        };
+        /**
+         * Page[NotificationView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_NotificationView_: {
+            items: components["schemas"]["NotificationView"][];
             next: string | null;
         };
         /**
@@ -3161,10 +3299,13 @@ export type CellState = components['schemas']['CellState'];
 export type CellTree = components['schemas']['CellTree'];
 export type CellView = components['schemas']['CellView'];
 export type ChangeView = components['schemas']['ChangeView'];
+export type ChannelChange = components['schemas']['ChannelChange'];
+export type ChannelView = components['schemas']['ChannelView'];
 export type Charge = components['schemas']['Charge'];
 export type ChargePage = components['schemas']['ChargePage'];
 export type CheckpointBody = components['schemas']['CheckpointBody'];
 export type ClusterUse = components['schemas']['ClusterUse'];
+export type CodeGiven = components['schemas']['CodeGiven'];
 export type CordonBody = components['schemas']['CordonBody'];
 export type CordonView = components['schemas']['CordonView'];
 export type DeviceScore = components['schemas']['DeviceScore'];
@@ -3224,6 +3365,7 @@ export type JobKubernetes = components['schemas']['JobKubernetes'];
 export type JobMetadata = components['schemas']['JobMetadata'];
 export type JobNetwork = components['schemas']['JobNetwork'];
 export type JobNodeRules = components['schemas']['JobNodeRules'];
+export type JobNotifications = components['schemas']['JobNotifications'];
 export type JobOutcome = components['schemas']['JobOutcome'];
 export type JobOutput = components['schemas']['JobOutput'];
 export type JobPort = components['schemas']['JobPort'];
@@ -3250,17 +3392,21 @@ export type Login = components['schemas']['Login'];
 export type LoginLink = components['schemas']['LoginLink'];
 export type Me = components['schemas']['Me'];
 export type MismatchView = components['schemas']['MismatchView'];
+export type NewChannel = components['schemas']['NewChannel'];
+export type NewChannelView = components['schemas']['NewChannelView'];
 export type NewGroup = components['schemas']['NewGroup'];
 export type NewToken = components['schemas']['NewToken'];
 export type NewUser = components['schemas']['NewUser'];
 export type NodeJob = components['schemas']['NodeJob'];
 export type NodeView = components['schemas']['NodeView'];
+export type NotificationView = components['schemas']['NotificationView'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
 export type OtherApplication = components['schemas']['OtherApplication'];
 export type Overrides = components['schemas']['Overrides'];
 export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
 export type PageAuditRecord = components['schemas']['Page_AuditRecord_'];
+export type PageChannelView = components['schemas']['Page_ChannelView_'];
 export type PageClusterUse = components['schemas']['Page_ClusterUse_'];
 export type PageDeviceView = components['schemas']['Page_DeviceView_'];
 export type PageDocumentSummary = components['schemas']['Page_DocumentSummary_'];
@@ -3271,6 +3417,7 @@ export type PageHealthEntryView = components['schemas']['Page_HealthEntryView_']
 export type PageHealthView = components['schemas']['Page_HealthView_'];
 export type PageJobSummary = components['schemas']['Page_JobSummary_'];
 export type PageNodeView = components['schemas']['Page_NodeView_'];
+export type PageNotificationView = components['schemas']['Page_NotificationView_'];
 export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
 export type PageQueueView = components['schemas']['Page_QueueView_'];
 export type PageReceiptView = components['schemas']['Page_ReceiptView_'];

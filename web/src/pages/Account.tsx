@@ -1,4 +1,4 @@
-/** The reader's account: its use, its password, and tokens for programs, made, shown once and revoked. */
+/** The reader's account: its use, its password, its channels for notifications, and tokens for programs, made, shown once and revoked. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { Amount, NewToken } from '../api/types';
+import { Channels } from '../components/Channels';
 import { CommandLine, CopyWord } from '../components/Copy';
 import { Dialog } from '../components/Dialog';
 import { Fault, Skeleton } from '../components/Notices';
@@ -29,6 +30,7 @@ export function Account() {
       </p>
       {me && <Use user={me.user} />}
       {me && <Password user={me.user} />}
+      <Channels />
       <h2 className="heading mt-7">Access tokens</h2>
       <p className="max-w-[65ch] pt-2 text-sm text-muted">
         A token lets a program act as you until it expires or is revoked. Sessions of browsers and of the command line are listed too.
