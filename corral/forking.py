@@ -27,6 +27,8 @@ SHARED: Final = (
     "corral.model.estimate_views",
     "corral.model.job_edits",
     "corral.model.messages",
+    "corral.model.notifications.destinations",
+    "corral.model.notifications.signatures",
     "corral.model.queue_views",
     "corral.model.request_builder",
     "corral.model.start_estimates",

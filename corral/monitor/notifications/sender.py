@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,8 +20,10 @@ from corral.model.notifications.messages import (
     with_code,
 )
 from corral.model.notifications.signatures import signature, verification_code
-from corral.monitor.mail import Mailer
 from corral.monitor.notifications.http_post import Poster
+
+if TYPE_CHECKING:
+    from corral.monitor.mail import Mailer
 
 Open = Callable[[Channel], Awaitable[tuple[str, str]]]
 """Opens a channel's sealed values: its address, and its signing key or ""."""
