@@ -187,7 +187,7 @@ def _count_dropped(transaction: Transaction, user: str, count: int, now: float) 
     if before is not None:
         transaction.write(update(_outbox).where(_outbox.c.id == before.id).values(tries=total, error=error))
         return
-    message = Message("dropped", now, "Messages were dropped")
+    message = Message(event="dropped", at=now, subject="Messages were dropped")
     row = _row(Outgoing(key, user, "", "", message), transaction.take("notification"), now)
     transaction.write(insert(_outbox), [row | {"state": "dropped", "tries": total, "error": error}])
 

@@ -60,7 +60,7 @@ class Poster:
         try:
             place = read_url(url)
         except ValueError as error:
-            raise InvalidInput("bad-webhook", f"The address is no webhook: {error}.") from None
+            raise InvalidInput("bad-webhook", f"The address is not a webhook: {error}.") from None
         try:
             async with asyncio.timeout(self._seconds):
                 head = await self._exchange(place, await self._address(place), _request(place, body, headers))

@@ -219,7 +219,7 @@ def _shown(kind: str, address: str) -> str:
     try:
         return read_url(address).shown
     except ValueError as error:
-        raise InvalidInput("bad-webhook", f"The address is no webhook: {error}.") from None
+        raise InvalidInput("bad-webhook", f"The address is not a webhook: {error}.") from None
 
 
 def _events(words: Sequence[str]) -> tuple[str, ...]:
