@@ -386,6 +386,10 @@ async def _control(settings: Settings) -> None:
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
         beside += watches
+        if settings.alert_rules is not None:
+            from corral.control.alerts.of_file import keeper_of_file
+
+            beside.append(keeper_of_file(settings.alert_rules, control, url=control.context.api_url).run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)

@@ -17,7 +17,12 @@ from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, 
 from corral.service.tenant_settings import tenant_options
 from corral.settings import Settings
 
-_FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster": "--cluster"}
+_FROM_FILES = {
+    "tls_certificate": "--tls-cert",
+    "tls_key": "--tls-key",
+    "cluster": "--cluster",
+    "alert_rules": "--alert-rules",
+}
 
 
 def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]:
@@ -128,12 +133,24 @@ def check(settings: Settings) -> None:
             load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
         except SpecError as error:
             raise InvalidInput("bad-cluster-document", str(error)) from None
+    if settings.alert_rules is not None:
+        _check_rules(settings.alert_rules)
     running = supervisor.running(settings.data_folder)
     if running is not None:
         raise Conflict(
             "already-running",
             f"Corral already runs at {running['url']} (pid {running['pid']}); end it with `corral down`, or use --data.",
         )
+
+
+def _check_rules(path: Path) -> None:
+    from corral.monitor.rules.rules_file import parse_rules
+    from corral.spec.errors import SpecError
+
+    try:
+        parse_rules(path.read_bytes(), str(path))
+    except SpecError as error:
+        raise InvalidInput("bad-alert-rules", str(error)) from None
 
 
 def check_beginning(settings: Settings, *, new: bool) -> None:

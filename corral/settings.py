@@ -281,6 +281,11 @@ class Settings(BaseSettings):
         description="Private networks to which notifications may be sent, such as `10.20.0.0/16, fd00:1::/48`. Webhooks "
         "elsewhere must have public addresses and begin with `https://`.",
     )
+    alert_rules: Path | None = Field(
+        default=None,
+        description="A file of alert rules in Prometheus' format that the scheduler evaluates every 30 s over its own "
+        "metrics (docs/alerts.md). Empty: no rules.",
+    )
     calls_per_minute: int = Field(
         default=0, ge=0, description="The most calls of one user in a minute at Corral's own API; 0 is no limit."
     )

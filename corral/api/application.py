@@ -14,6 +14,7 @@ from starlette.routing import Route
 import corral
 from corral.api import (
     accounts,
+    alerts,
     budgets,
     cluster,
     code,
@@ -159,6 +160,7 @@ def create_app(
         series,
         usage,
         budgets,
+        alerts,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:

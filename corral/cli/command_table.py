@@ -58,6 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "budget": ("budgets", "Cluster", "Limit the device-hours of queues and users."),
     "metrics": ("metrics", "Cluster", "Show figures of a job or of the server over time."),
     "usage": ("usage_report", "Cluster", "Show who used how many device-hours."),
+    "alerts": ("alerts", "Cluster", "List and silence alerts; check rules files."),
     "cordon": ("suspend_and_drain", "Cluster", "Close machines to new tasks."),
     "uncordon": ("suspend_and_drain", "Cluster", "Open machines to new tasks again."),
     "drain": ("suspend_and_drain", "Cluster", "Close machines and have their tasks run elsewhere."),

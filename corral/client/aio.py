@@ -257,6 +257,10 @@ class AsyncClient:
     test_channel = _asks(operations.notifications.test_channel)
     remove_channel = _asks(operations.notifications.remove_channel)
     notifications = _asks(operations.notifications.notifications)
+    alerts = _asks(operations.alerts.alerts)
+    silences = _asks(operations.alerts.silences)
+    silence = _asks(operations.alerts.silence)
+    unsilence = _asks(operations.alerts.unsilence)
 
     async def follow_what_if(
         self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any

@@ -5,6 +5,31 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 
+class AlertView(TypedDict):
+    """An alert: a condition of a rule that holds for some labels, or held until a short while ago."""
+
+    fingerprint: str
+    """A short name of the alert, the same for the same labels."""
+    name: str
+    """The name of its rule."""
+    state: Literal["pending", "firing", "resolved"]
+    """`pending`: the condition holds, but not yet for the rule's `for`."""
+    severity: str
+    """Its label `severity`: OpenPAI's are info, warn, error and fatal."""
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    value: float | None
+    """The value of the rule's expression; null where the source tells none."""
+    since: str
+    """When its condition began to hold."""
+    firedAt: str | None
+    resolvedAt: str | None
+    source: Literal["rules", "alertmanager"]
+    """`rules`: Corral's own evaluator; `alertmanager`: the webhook."""
+    silencedBy: list[str]
+    """The ids of the silences that it is under."""
+
+
 class Amount(TypedDict):
     """An amount in use and its limit; a limit of 0 is none."""
 
@@ -1076,6 +1101,18 @@ class SignedIn(TypedDict):
     expiresAt: str
 
 
+class SilenceView(TypedDict):
+    """A silence: alerts that meet all its matchers are told to nobody until it ends."""
+
+    id: str
+    matchers: list[str]
+    """Such as `alertname=~"Node.*"`; the operators are =, !=, =~ and !~."""
+    by: str
+    reason: str
+    begins: str
+    ends: str
+
+
 class Spread(TypedDict):
     """Quantiles over the seeds, in seconds; null: later than the horizon, or never."""
 
@@ -1115,6 +1152,13 @@ class StorageView(TypedDict):
     """Whether the server can read its folder."""
     groups: list[str]
     """For administrators: the groups that grant it."""
+
+
+class Taken(TypedDict):
+    """How many alerts the webhook took."""
+
+    firing: int
+    resolved: int
 
 
 class TaskCounts(TypedDict):
@@ -1339,6 +1383,12 @@ class AccountUse(TypedDict):
     """Bytes that a task may have in its working folder, or a pod in all that it writes to its node; 0 is no limit."""
     folder: str
     """The account's folder on storages with one folder per user."""
+
+
+class AlertList(TypedDict):
+    """All alerts that the caller may see, those that fire first."""
+
+    items: list[AlertView]
 
 
 class Applied(TypedDict):

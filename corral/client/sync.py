@@ -246,6 +246,10 @@ class Client:
     test_channel = _asks(operations.notifications.test_channel)
     remove_channel = _asks(operations.notifications.remove_channel)
     notifications = _asks(operations.notifications.notifications)
+    alerts = _asks(operations.alerts.alerts)
+    silences = _asks(operations.alerts.silences)
+    silence = _asks(operations.alerts.silence)
+    unsilence = _asks(operations.alerts.unsilence)
 
     def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
         """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corral.service.access.audit_log import AuditLog
+from corral.service.alerts.alerts import Alerts
 from corral.service.configuration.documents import ConfigurationDocuments
 from corral.service.configuration.queue_managers import QueueManagers
 from corral.service.context import Context
@@ -101,6 +102,7 @@ class Service:
         self.estimates = Estimates(context)
         self.usage = Usage(context)
         self.fairness = Fairness(context)
+        self.alerts = Alerts(context)
         self.readiness = ReadinessCheck(context)
         self.metrics = Metrics(context)
         self.series = SeriesReports(context)

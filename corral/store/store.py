@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
+from corral.store.alert_records import AlertRecords
 from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
@@ -74,6 +75,7 @@ class Store(
     HealthRecords,
     NotificationChannels,
     NotificationOutbox,
+    AlertRecords,
 ):
     """The open store."""
 

@@ -399,6 +399,22 @@ health_figures = Table(
     Index("health_figures_by_alike", "alike"),
 )
 
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("fingerprint", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
+silences = Table(
+    "silences",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("ends_at", Double, nullable=False),
+    Column("doc", Text, nullable=False),
+)
+
 groups = Table(
     "groups",
     metadata,

@@ -363,3 +363,17 @@ def test_alerts_tell_administrators_of_machines_and_users_of_their_own_jobs(
     names = [alert["labels"]["alertname"] for alert in root.get("/alerts").json()]
     expected = ["PaiJobPending", "PaiJobPending", "NodeNotReady", "NodeGpuCountChanged", "NvidiaSmiDoubleEccError"]
     assert sorted(names) == sorted(expected)
+
+    told = [
+        {"status": "firing", "labels": {"alertname": "NodeNotReady", "node_name": "n1", "instance": "n1:9100"}},
+        {"status": "firing", "labels": {"alertname": "LowUse", "job_name": "alice~hers", "username": "alice"}},
+        {"status": "resolved", "labels": {"alertname": "Over", "username": "alice"}},
+    ]
+    answer = root.post(f"{server.url}/api/v3/alerts/webhook", json={"alerts": told})
+    assert answer.json() == {"firing": 2, "resolved": 1}
+    silence = {"matchers": ["alertname=~PaiJob.*|NodeGpu.*"], "seconds": 60, "reason": "known"}
+    assert root.post(f"{server.url}/api/v3/alerts/silences", json=silence).status_code == 201
+    assert [alert["labels"]["alertname"] for alert in alice.get("/alerts").json()] == ["LowUse"]
+    found = {alert["labels"]["alertname"]: alert for alert in root.get("/alerts").json()}
+    assert set(found) == {"NodeNotReady", "LowUse", "NvidiaSmiDoubleEccError"}
+    assert found["NodeNotReady"]["labels"]["instance"] == "n1:9100", "the told alert stands for the known one"

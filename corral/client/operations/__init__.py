@@ -2,6 +2,7 @@
 
 from corral.client.operations import (
     accounts,
+    alerts,
     cluster,
     configuration,
     jobs,
@@ -12,4 +13,15 @@ from corral.client.operations import (
     what_if,
 )
 
-__all__ = ["accounts", "cluster", "configuration", "jobs", "notifications", "streams", "teams", "usage", "what_if"]
+__all__ = [
+    "accounts",
+    "alerts",
+    "cluster",
+    "configuration",
+    "jobs",
+    "notifications",
+    "streams",
+    "teams",
+    "usage",
+    "what_if",
+]

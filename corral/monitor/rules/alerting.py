@@ -69,8 +69,10 @@ Alerts = Mapping[Labels, Alert]
 """The alerts of one rule by their labels."""
 
 
-def step(rule: Rule, before: Alerts, found: Vector, now: float) -> dict[Labels, Alert]:
+def step(rule: Rule, before: Alerts, found: Vector, now: float, *, held_before: float = 0.0) -> dict[Labels, Alert]:
     """The alerts of a rule after an evaluation found these series.
+
+    Alerts that began before `held_before` do not cease: the source does not reach as far back as the rule looks.
 
     Raises InvalidInput if two series would raise alerts with the same labels.
     """
@@ -84,7 +86,11 @@ def step(rule: Rule, before: Alerts, found: Vector, now: float) -> dict[Labels, 
             alert = old._replace(value=fresh.value, annotations=fresh.annotations, kept_since=0.0)
         after[labels] = _lasting(rule, alert, now)
     for labels, alert in before.items():
-        if labels not in holding and (kept := _ceased(rule, alert, now)) is not None:
+        if labels in holding:
+            continue
+        held = alert.since < held_before and alert.state is not AlertState.RESOLVED
+        kept = alert if held else _ceased(rule, alert, now)
+        if kept is not None:
             after[labels] = kept
     return after
 

@@ -11,6 +11,7 @@ from math import ceil, floor, isnan, nan
 from typing import Final
 
 from corral.kernel.errors import InvalidInput
+from corral.model.alerts.matchers import Matcher
 from corral.monitor.rules.operators import Vector, arithmetic, combine, compare, with_scalar
 from corral.monitor.rules.range_functions import (
     Window,
@@ -21,7 +22,7 @@ from corral.monitor.rules.range_functions import (
     smallest,
     total,
 )
-from corral.monitor.rules.series import NAME, Labels, Matcher, Series, SeriesSource, labels_of, only, without
+from corral.monitor.rules.series import NAME, Labels, Series, SeriesSource, labels_of, only, without
 from corral.monitor.rules.syntax import (
     Aggregation,
     Binary,

@@ -8,12 +8,13 @@ from itertools import chain
 from typing import Final
 
 from corral.kernel.errors import InvalidInput
+from corral.model.alerts.matchers import Matcher
 from corral.monitor.rules.alerting import Alert, step
 from corral.monitor.rules.evaluation import LOOKBACK, evaluate
 from corral.monitor.rules.memory_series import MOST_POINTS, MemorySeries
 from corral.monitor.rules.operators import Vector
 from corral.monitor.rules.rules_file import Group, Rule
-from corral.monitor.rules.series import NAME, Labels, Matcher, Series, SeriesSource, labels_of, selected, without
+from corral.monitor.rules.series import NAME, Labels, Series, SeriesSource, labels_of, selected, without
 from corral.monitor.rules.syntax import longest_past, selectors
 
 MOST_ALERTS: Final = 2000
@@ -49,6 +50,9 @@ class RulesEvaluator:
         rules = [rule for group in groups for rule in group.rules]
         self.past = max((longest_past(rule.expression, LOOKBACK) for rule in rules), default=0.0)
         """Seconds of the past that the rules read."""
+        self._restored = False
+        self._restored_at: float | None = None
+        """When the first evaluation after `restore` was."""
         most = MOST_POINTS // max(1, len(groups))
         self.groups = [
             GroupState(group, [RuleState(rule) for rule in group.rules], MemorySeries(self.past, most))
@@ -87,7 +91,7 @@ class RulesEvaluator:
                 raise InvalidInput("too-many-series", f"The rule {rule.name} records more than {limit} series.")
             source.add(recorded, now)
             return
-        alerts = step(rule, state.alerts, found, now)
+        alerts = step(rule, state.alerts, found, now, held_before=self._held_before(state, now))
         if len(alerts) > most:
             raise InvalidInput("too-many-alerts", f"The rule {rule.name} raises more than {most} alerts.")
         state.alerts = alerts
@@ -99,8 +103,19 @@ class RulesEvaluator:
                 for alert in state.alerts.values():
                     yield state.rule, alert
 
+    def _held_before(self, state: RuleState, now: float) -> float:
+        """The time before which a rule's alerts began that do not cease yet; 0 if none."""
+        if self._restored and self._restored_at is None:
+            self._restored_at = now
+        since = self._restored_at
+        return since if since is not None and now - since < longest_past(state.rule.expression, 0.0) else 0.0
+
     def restore(self, alerts: Iterable[tuple[str, Alert]]) -> None:
-        """Go on with the alerts of an earlier evaluator, by the names of their rules."""
+        """Go on with the alerts of an earlier evaluator, by the names of their rules.
+
+        Until the source is as old as the ranges of a rule, its alerts do not cease.
+        """
+        self._restored = True
         by_name: dict[str, list[Alert]] = {}
         for name, alert in alerts:
             by_name.setdefault(name, []).append(alert)

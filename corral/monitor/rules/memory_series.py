@@ -6,7 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from corral.monitor.rules.series import Labels, Matcher, Series, selected
+from corral.model.alerts.matchers import Matcher
+from corral.monitor.rules.series import Labels, Series, selected
 
 MOST_POINTS: Final = 200_000
 """The most points that are kept, of some 40 bytes each; beyond it the oldest go first."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
+from corral.model.alerts.matchers import Matcher
+from corral.model.alerts.patterns import Pattern
 from corral.monitor.rules.functions import AGGREGATIONS, FUNCTIONS, UNSUPPORTED
-from corral.monitor.rules.patterns import Pattern
-from corral.monitor.rules.series import NAME, Matcher
+from corral.monitor.rules.series import NAME
 from corral.monitor.rules.syntax import (
     Aggregation,
     Binary,

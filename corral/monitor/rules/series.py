@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
-from corral.monitor.rules.patterns import Pattern
+from corral.model.alerts.matchers import Matcher, match_all
 
 NAME: Final = "__name__"
 """The label that holds the name of a metric."""
@@ -15,22 +15,6 @@ Labels = tuple[tuple[str, str], ...]
 
 Point = tuple[float, float | None]
 """Time in seconds since 1970, and the value; None where the series ends until its next value."""
-
-
-class Matcher(NamedTuple):
-    """A condition on one label; a series without the label has the value ""."""
-
-    label: str
-    operator: str
-    """One of `=`, `!=`, `=~` and `!~`."""
-    value: str
-    pattern: Pattern | None = None
-    """The compiled value of `=~` and `!~`."""
-
-    def matches(self, value: str) -> bool:
-        """Whether a label's value meets the condition."""
-        same = self.pattern.matches(value) if self.pattern is not None else value == self.value
-        return same is (self.operator in ("=", "=~"))
 
 
 class Series(NamedTuple):
@@ -69,5 +53,4 @@ def only(labels: Labels, names: Iterable[str]) -> Labels:
 
 def selected(labels: Labels, matchers: tuple[Matcher, ...]) -> bool:
     """Whether a series with these labels meets all conditions."""
-    values = dict(labels)
-    return all(each.matches(values.get(each.label, "")) for each in matchers)
+    return match_all(matchers, dict(labels))

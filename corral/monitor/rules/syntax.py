@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.monitor.rules.series import Matcher
+from corral.model.alerts.matchers import Matcher
 
 
 class Type(StrEnum):

@@ -65,6 +65,8 @@ _VERBS: Final = {
     "notification.list": "list channels for notifications",
     "notification.change": "change channels for notifications",
     "audit.read": "read the audit log",
+    "alert.silence": "silence alerts",
+    "alert.tell": "tell of alerts",
     "node.cordon": "cordon {}",
     "node.uncordon": "uncordon {}",
     "node.drain": "drain {}",

@@ -19,7 +19,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     kind: str
     """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event`,
-    `notification`, `budget` or `audit`.
+    `notification`, `budget`, `alert` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -114,7 +114,7 @@ ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
-        "cluster.inspect", "budget.change", "node.health", "node.report",
+        "cluster.inspect", "budget.change", "node.health", "node.report", "alert.silence", "alert.tell",
     }
 ) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
@@ -123,6 +123,7 @@ IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "group.list",
     "code.read",
     "node.report",
+    "alert.tell",
 }
 """Actions for people only; an application's token is refused."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from corral.model.alerts.matchers import Matcher
 from corral.monitor.rules.alerting import Alert, AlertState
 from corral.monitor.rules.evaluator import RulesEvaluator
 from corral.monitor.rules.parser import parse_expression
 from corral.monitor.rules.rules_file import Group
-from corral.monitor.rules.series import Matcher, Point, Series, labels_of, selected
+from corral.monitor.rules.series import Point, Series, labels_of, selected
 from corral.monitor.rules.syntax import Selector
 
 MINUTE: Final = 60.0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.model.alerts.patterns import Pattern
 from corral.monitor.rules.parser import DEEPEST, parse_expression
-from corral.monitor.rules.patterns import Pattern
 from corral.monitor.rules.syntax import longest_past
 from corral.monitor.rules.tokens import LONGEST, ExpressionProblem
 

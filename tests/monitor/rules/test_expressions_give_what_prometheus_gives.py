@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 from corral.kernel.errors import InvalidInput
+from corral.model.alerts.matchers import Matcher
 from corral.monitor.rules.evaluation import evaluate
 from corral.monitor.rules.parser import parse_expression
-from corral.monitor.rules.series import Labels, Matcher, Series, labels_of, selected
+from corral.monitor.rules.series import Labels, Series, labels_of, selected
 from tests.monitor.rules.prometheus_queries import Points, Prometheus
 from tests.testbeds import prometheus
 

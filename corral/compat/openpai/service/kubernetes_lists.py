@@ -16,11 +16,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from corral.kernel.errors import Unavailable
+from corral.model.alerts.stored import StoredAlert, fingerprint_of, silencing
 from corral.model.cordons import Cordon
 from corral.model.inventory import Node
 from corral.model.records import NEVER_RAN, JobFilter, JobSummary, rfc3339
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
+from corral.service.alerts.alerts import Alerts
 from corral.service.context import Context
 from corral.store.cluster_views import HolderRow, NodeRow
 
@@ -40,6 +42,7 @@ class KubernetesLists:
         self._context = context
         self._store = context.store
         self._clock = context.clock
+        self._alerts = Alerts(context)
 
     async def nodes(self, actor: Actor) -> dict[str, Any]:
         """A NodeList: Kubernetes' own where tasks run on it, else one of Corral's machines.
@@ -68,7 +71,22 @@ class KubernetesLists:
         return _list("PodList", [_pod(holder, nodes) for holder in await self._store.holders()])
 
     async def alerts(self, actor: Actor) -> list[dict[str, Any]]:
-        """The present alerts: all for administrators, else those about the actor's own jobs."""
+        """The present alerts that are not silenced: all for administrators, else those about the actor's own jobs.
+
+        They are those of the rules file and of the alerts' webhook, and what Corral knows without rules.
+        """
+        now = self._clock.now()
+        silences = await self._store.silences(now)
+        told = [each for each, silenced in await self._alerts.found(actor) if each.state == "firing" and not silenced]
+        found = [_alert_of(each) for each in told]
+        known = {_about(each["labels"]) for each in found}
+        for each in await self._known_alerts(actor):
+            if _about(each["labels"]) not in known and not silencing(silences, each["labels"], now):
+                found.append(each)
+        return found
+
+    async def _known_alerts(self, actor: Actor) -> list[dict[str, Any]]:
+        """What Corral knows of jobs and nodes without rules, as alerts."""
         await self._context.check(actor, "job.list", Resource("job"))
         users = () if actor.is_admin else (actor.user,)
         waiting = await self._store.list_jobs(
@@ -210,17 +228,29 @@ def _of_node(row: NodeRow) -> Iterator[dict[str, Any]]:
             yield _alert("NvidiaSmiDoubleEccError", "fatal", more, said, row.seen_at)
 
 
+def _about(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """What an alert is about, so that a rule's alert stands for what Corral knows itself."""
+    return tuple(labels.get(each, "") for each in ("alertname", "node_name", "minor_number", "job_name"))
+
+
+def _alert_of(alert: StoredAlert) -> dict[str, Any]:
+    return _shown(alert.labels, alert.annotations, alert.since)
+
+
 def _alert(name: str, severity: str, labels: Mapping[str, str], summary: str, since: float) -> dict[str, Any]:
-    told = {"alertname": name, "severity": severity, **labels}
+    return _shown({"alertname": name, "severity": severity, **labels}, {"summary": summary}, since)
+
+
+def _shown(labels: Mapping[str, str], annotations: Mapping[str, str], since: float) -> dict[str, Any]:
     return {
-        "labels": told,
-        "annotations": {"summary": summary},
+        "labels": labels,
+        "annotations": annotations,
         "startsAt": rfc3339(since),
         "endsAt": "0001-01-01T00:00:00Z",
         "generatorURL": "",
         "status": {"state": "active", "silencedBy": [], "inhibitedBy": []},
         "receivers": [],
-        "fingerprint": hashlib.sha256(msgspec.json.encode(sorted(told.items()))).hexdigest()[:16],
+        "fingerprint": fingerprint_of(labels),
     }
 
 

@@ -1,0 +1,1 @@
+"""Alerts: evaluate the rules file over what control measures, store what becomes of alerts, and act on them."""

@@ -1,0 +1,1 @@
+"""Alerts and silences as people see them, and Alertmanager's webhook."""
