@@ -386,10 +386,11 @@ async def _control(settings: Settings) -> None:
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
         beside += watches
-        if settings.alert_rules is not None:
-            from corral.control.alerts.of_file import keeper_of_file
+        if settings.alert_rules is not None or settings.alert_actions is not None:
+            from corral.control.alerts.of_files import keeper_of_files
 
-            beside.append(keeper_of_file(settings.alert_rules, control, url=control.context.api_url).run(control.ready))
+            files = settings.alert_rules, settings.alert_actions
+            beside.append(keeper_of_files(*files, control, url=control.context.api_url).run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)

@@ -22,6 +22,7 @@ _FROM_FILES = {
     "tls_key": "--tls-key",
     "cluster": "--cluster",
     "alert_rules": "--alert-rules",
+    "alert_actions": "--alert-actions",
 }
 
 
@@ -133,8 +134,7 @@ def check(settings: Settings) -> None:
             load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
         except SpecError as error:
             raise InvalidInput("bad-cluster-document", str(error)) from None
-    if settings.alert_rules is not None:
-        _check_rules(settings.alert_rules)
+    _check_alert_files(settings)
     running = supervisor.running(settings.data_folder)
     if running is not None:
         raise Conflict(
@@ -143,14 +143,20 @@ def check(settings: Settings) -> None:
         )
 
 
-def _check_rules(path: Path) -> None:
-    from corral.monitor.rules.rules_file import parse_rules
+def _check_alert_files(settings: Settings) -> None:
     from corral.spec.errors import SpecError
 
     try:
-        parse_rules(path.read_bytes(), str(path))
+        if (rules := settings.alert_rules) is not None:
+            from corral.monitor.rules.rules_file import parse_rules
+
+            parse_rules(rules.read_bytes(), str(rules))
+        if (routes := settings.alert_actions) is not None:
+            from corral.monitor.rules.routes import parse_routes
+
+            parse_routes(routes.read_bytes(), str(routes))
     except SpecError as error:
-        raise InvalidInput("bad-alert-rules", str(error)) from None
+        raise InvalidInput("bad-alert-file", str(error)) from None
 
 
 def check_beginning(settings: Settings, *, new: bool) -> None:

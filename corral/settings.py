@@ -286,6 +286,11 @@ class Settings(BaseSettings):
         description="A file of alert rules in Prometheus' format that the scheduler evaluates every 30 s over its own "
         "metrics (docs/alerts.md). Empty: no rules.",
     )
+    alert_actions: Path | None = Field(
+        default=None,
+        description="A file of routes that says which alerts stop or tag jobs and cordon nodes (docs/alerts.md). Empty: "
+        "alerts do nothing.",
+    )
     calls_per_minute: int = Field(
         default=0, ge=0, description="The most calls of one user in a minute at Corral's own API; 0 is no limit."
     )

@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Final, Protocol
 
+import msgspec
 import structlog
 
+from corral.control.alerts.actions import AlertActions
 from corral.control.alerts.sample_series import SampleSeries
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError
-from corral.model.alerts.stored import AlertSource, StoredAlert
+from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.metrics.samples import Samples
 from corral.model.store_writes import ServerEvent
 from corral.monitor.rules.alerting import Alert, AlertState
@@ -43,6 +45,10 @@ class Records(Protocol):
         """Replace the alerts of a source."""
         ...
 
+    async def silences(self, now: float) -> list[Silence]:
+        """The silences that have not ended."""
+        ...
+
     async def tell_of_server(self, told: Sequence[ServerEvent]) -> None:
         """Store events of the server."""
         ...
@@ -59,8 +65,13 @@ class AlertKeeper:
         clock: Clock,
         *,
         instance: str = "",
+        actions: AlertActions | None = None,
     ) -> None:
-        """`samples` tells what is measured now; `instance` is the label of that name of all series."""
+        """`samples` tells what is measured now; `instance` is the label of that name of all series.
+
+        `actions` are done about alerts of the rules and of Alertmanager.
+        """
+        self._actions = actions
         self._rules = RulesEvaluator(groups)
         self._series = SampleSeries(self._rules.selectors, self._rules.past, instance)
         self._store = store
@@ -94,14 +105,33 @@ class AlertKeeper:
         now = self._clock.now()
         cost = await asyncio.to_thread(self._step, self._samples(), now)
         self._tell_errors()
-        found = {each.fingerprint: each for each in (_stored(rule.name, alert) for rule, alert in self._rules.alerts())}
+        found = {}
+        for rule, alert in self._rules.alerts():
+            told = _stored(rule.name, alert)
+            found[told.fingerprint] = _as_acted(told, self._known or {})
         if found != self._known:
             events = changes(self._known or {}, found, now)
             await self._store.replace_alerts(AlertSource.RULES, lambda _: list(found.values()))
             self._known = found
             if events:
                 await self._store.tell_of_server(events)
+        if self._actions is not None:
+            await self._act(self._actions, now)
         return cost
+
+    async def _act(self, actions: AlertActions, now: float) -> None:
+        """Do what the routes say, and store when it was done."""
+        acted = await actions.act(await self._store.alerts(), await self._store.silences(now), now)
+
+        def noted(before: Mapping[str, StoredAlert]) -> list[StoredAlert]:
+            return [
+                msgspec.structs.replace(each, acted_at=now) if key in acted else each for key, each in before.items()
+            ]
+
+        if acted:
+            for source in AlertSource:
+                await self._store.replace_alerts(source, noted)
+            self._known = {each.fingerprint: each for each in noted(self._known or {})}
 
     async def _restore(self) -> None:
         """Go on with the alerts that were stored before a restart, so that their `for` does not begin anew."""
@@ -138,6 +168,14 @@ def changes(before: Mapping[str, StoredAlert], after: Mapping[str, StoredAlert],
             ServerEvent(now, "server.alert-fires", f"{more} more alerts changed; `corral alerts` lists them.")
         ]
     return told
+
+
+def _as_acted(alert: StoredAlert, known: Mapping[str, StoredAlert]) -> StoredAlert:
+    """The alert with the time of its actions, if it has fired since before them."""
+    earlier = known.get(alert.fingerprint)
+    if earlier is None or earlier.state != alert.state or earlier.fired_at != alert.fired_at:
+        return alert
+    return msgspec.structs.replace(alert, acted_at=earlier.acted_at)
 
 
 def _text(alert: StoredAlert) -> str:

@@ -43,6 +43,9 @@ class StoredAlert(msgspec.Struct, frozen=True, gc=False):
     expires_at: float = 0.0
     """When an alert of Alertmanager is forgotten that was not told again."""
 
+    acted_at: float = 0.0
+    """When the actions of its route were done last."""
+
     @property
     def fingerprint(self) -> str:
         """A short name of the alert, the same for the same labels."""

@@ -61,7 +61,11 @@ def told_alerts(body: bytes, now: float) -> list[StoredAlert]:
 def merged(before: Mapping[str, StoredAlert], told: list[StoredAlert], now: float) -> list[StoredAlert]:
     """The alerts of Alertmanager after a call: told ones replace earlier ones, and old ones are forgotten."""
     kept = {key: each for key, each in before.items() if each.expires_at > now}
-    return list((kept | {each.fingerprint: each for each in told}).values())
+    for each in told:
+        earlier = kept.get(each.fingerprint)
+        acted = earlier.acted_at if earlier is not None and earlier.state == each.state else 0.0
+        kept[each.fingerprint] = msgspec.structs.replace(each, acted_at=acted)
+    return list(kept.values())
 
 
 def _alert(place: int, told: ToldAlert, now: float) -> StoredAlert:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from corral.control.alerts.keeper import AlertKeeper, changes
-from corral.control.alerts.of_file import keeper_of_file
+from corral.control.alerts.of_files import keeper_of_files
 from corral.control.control_api import ControlApi
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
-from corral.model.alerts.stored import AlertSource, StoredAlert
+from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.metrics.families import Metric
 from corral.model.metrics.samples import Distribution, Samples, Value
 from corral.monitor.rules.rules_file import parse_rules
@@ -51,6 +51,9 @@ class Told:
         if self.away:
             raise Unavailable("store-away", "The disk is full.")
         self.kept = {each.fingerprint: each for each in merge(self.kept)}
+
+    async def silences(self, now: float) -> list[Silence]:
+        return []
 
     async def tell_of_server(self, told: object) -> None:
         self.events += [each.message for each in told]  # type: ignore[attr-defined]
@@ -141,7 +144,7 @@ async def test_the_example_rules_are_evaluated_over_a_running_control(house: Hou
     await house.submit(short("big", devices=4))
     await house.submit(short("waits", devices=4))
     ControlApi(house.control, tmp_path / "unused.sock")
-    keeper = keeper_of_file(rules, house.control, url="https://here:8470")
+    keeper = keeper_of_files(rules, None, house.control, url="https://here:8470")
     while not (found := await house.store.alerts()):
         await keeper.evaluate()
         await asyncio.sleep(0.01)

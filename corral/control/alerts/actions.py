@@ -1,0 +1,139 @@
+"""Stop or tag the jobs and cordon the nodes that alerts name, by the same intents as people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.ids import JobId
+from corral.model.accounts import AuditWrite
+from corral.model.alerts.stored import Silence, StoredAlert, silencing
+from corral.model.cordons import Cordon
+from corral.model.store_writes import IntentKind, JobRecord
+from corral.monitor.rules.routes import Action, Route, Routes
+from corral.store.cluster_views import NodeRow
+
+log = structlog.get_logger()
+
+_BY: Final = "alert:"
+_LONGEST: Final = 300
+
+
+class Records(Protocol):
+    """The part of the store that actions need."""
+
+    async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
+        """Find a job."""
+        ...
+
+    async def add_intent(
+        self, job: JobId, kind: IntentKind, data: dict[str, object] | None = None, *, actor: str, at: float,
+        audit: AuditWrite | None = None,
+    ) -> int:  # fmt: skip
+        """Store an intent."""
+        ...
+
+    async def change_tag(
+        self, job: JobId, tag: str, *, there: bool, actor: str, at: float, audit: AuditWrite | None = None
+    ) -> bool:
+        """Add or remove a tag."""
+        ...
+
+    async def nodes(self) -> Sequence[NodeRow]:
+        """All nodes."""
+        ...
+
+    async def cordons(self) -> dict[str, Cordon]:
+        """Cordons by node."""
+        ...
+
+    async def put_cordon(self, cordon: Cordon, *, audit: AuditWrite | None = None) -> None:
+        """Cordon a node."""
+        ...
+
+
+class AlertActions:
+    """Does what the routes say about alerts that fire and that nobody silences."""
+
+    def __init__(self, routes: Routes, store: Records) -> None:
+        self._routes = routes
+        self._store = store
+
+    async def act(self, alerts: Iterable[StoredAlert], silences: Sequence[Silence], now: float) -> set[str]:
+        """Act on alerts that are due; returns the fingerprints of those that were acted on.
+
+        An action that a refusal makes impossible is logged and not tried again before the routes' `repeat`. Raises
+        Unavailable if the store does not answer; what was done until then is done again, which changes nothing.
+        """
+        done = set()
+        for alert in alerts:
+            route = self._routes.of(alert.labels) if self._is_due(alert, now) else None
+            if route is None or silencing(silences, alert.labels, now):
+                continue
+            for action in route.actions:
+                try:
+                    await self._do(action, route, alert, now)
+                except Unavailable:
+                    raise
+                except CorralError as error:
+                    log.warning("an alert's action failed", alert=alert.rule, action=str(action), error=error.message)
+            done.add(alert.fingerprint)
+        return done
+
+    def _is_due(self, alert: StoredAlert, now: float) -> bool:
+        if alert.state != "firing":
+            return False
+        repeat = self._routes.repeat
+        return not alert.acted_at or (repeat > 0 and now - alert.acted_at >= repeat)
+
+    async def _do(self, action: Action, route: Route, alert: StoredAlert, now: float) -> None:
+        if action is Action.CORDON_NODES:
+            await self._cordon(alert, now)
+            return
+        job = await self._job(alert.labels)
+        if job is None:
+            log.warning("an alert names no job", alert=alert.rule, action=str(action), labels=alert.labels)
+            return
+        actor = _actor(alert)
+        if action is Action.TAG_JOBS:
+            for tag in route.tags:
+                line = _line(alert, "job.tag", f"job:{job.id}", now)
+                await self._store.change_tag(job.id, tag, there=True, actor=actor, at=now, audit=line)
+        elif job.live:
+            line = _line(alert, "job.stop", f"job:{job.id}", now)
+            await self._store.add_intent(job.id, IntentKind.STOP, {}, actor=actor, at=now, audit=line)
+
+    async def _job(self, labels: Mapping[str, str]) -> JobRecord | None:
+        """The job of `job_name`: USER~NAME, or a name beside `username`; a name alone could be anybody's."""
+        name, user = labels.get("job_name", ""), labels.get("username", "")
+        if not name or ("~" not in name and not user):
+            return None
+        return await self._store.find_job(name, user or None)
+
+    async def _cordon(self, alert: StoredAlert, now: float) -> None:
+        name = alert.labels.get("node_name", "")
+        known = [each.node.name for each in await self._store.nodes()]
+        found = [each for each in known if name and name in (each, each.partition("/")[2])]
+        if len(found) != 1:
+            log.warning("an alert names no node", alert=alert.rule, node=name, found=len(found))
+            return
+        cordons = await self._store.cordons()
+        if found[0] in cordons:
+            return
+        if sum(each.by.startswith(_BY) for each in cordons.values()) >= self._routes.most_nodes:
+            log.warning("alerts have cordoned enough nodes", alert=alert.rule, node=name, most=self._routes.most_nodes)
+            return
+        why = (alert.annotations.get("summary") or alert.rule)[:_LONGEST]
+        line = _line(alert, "node.cordon", f"node:{found[0]}", now)
+        await self._store.put_cordon(Cordon(found[0], _actor(alert), why, now), audit=line)
+
+
+def _actor(alert: StoredAlert) -> str:
+    return f"{_BY}{alert.rule}"[:100]
+
+
+def _line(alert: StoredAlert, action: str, resource: str, now: float) -> AuditWrite:
+    return AuditWrite(now, _actor(alert), action, resource, "alert-route", True, {"alert": alert.labels})

@@ -1,0 +1,27 @@
+"""The keeper of alerts of a rules file, with the actions of a file of routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from corral.control.alerts.actions import AlertActions
+from corral.control.alerts.keeper import AlertKeeper
+from corral.control.loop import Control
+from corral.control.metrics.control_metrics import ControlMetrics
+from corral.monitor.rules.routes import parse_routes
+from corral.monitor.rules.rules_file import parse_rules
+
+
+def keeper_of_files(rules: Path | None, routes: Path | None, control: Control, *, url: str) -> AlertKeeper:
+    """The keeper of a file's rules over what control measures, and of a file's routes; `url` is the server's.
+
+    Raises SpecError for a broken file, OSError for an unreadable one.
+    """
+    groups = parse_rules(rules.read_bytes(), str(rules)) if rules is not None else ()
+    actions = None
+    if routes is not None:
+        actions = AlertActions(parse_routes(routes.read_bytes(), str(routes)), control.store)
+    return AlertKeeper(
+        groups, control.store, ControlMetrics(control).samples, control.clock,
+        instance=url.partition("://")[2], actions=actions,
+    )  # fmt: skip

@@ -1,0 +1,130 @@
+"""Alerts stop and tag jobs and cordon nodes by routes, once, within bounds, and as events that name the alert."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.control.alerts.actions import AlertActions
+from corral.control.alerts.keeper import AlertKeeper
+from corral.kernel.clock import VirtualClock
+from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
+from corral.model.cordons import Cordon
+from corral.model.metrics.samples import Samples
+from corral.monitor.rules.routes import parse_routes
+from corral.spec.errors import SpecError
+from tests.control.harness import House, PaperEngine, short
+
+ROUTES = """
+repeat: 1h
+mostNodes: 1
+routes:
+  - {match: [alertname=Quiet], actions: []}
+  - {match: ['alertname=~"Broken|Quiet"'], actions: [cordon-nodes]}
+  - {match: [alertname=Idle], actions: [stop-jobs, tag-jobs], tags: [stopped-by-alert]}
+"""
+
+
+def alert(name: str, **labels: str) -> StoredAlert:
+    """An alert that fires, as the webhook stores it."""
+    labels = {"alertname": name, **labels}
+    summary = {"summary": f"{name} it is."}
+    return StoredAlert(AlertSource.ALERTMANAGER, name, labels, summary, "firing", 1.0, fired_at=1.0, expires_at=1e12)
+
+
+class Acting:
+    """A running control, a keeper that acts, and alerts that a test tells."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.store, self.clock = house, house.store, VirtualClock(house.clock.now())
+        actions = AlertActions(parse_routes(ROUTES), self.store)
+        self.keeper = AlertKeeper((), self.store, Samples, self.clock, actions=actions)
+
+    async def tell(self, *alerts: StoredAlert) -> None:
+        """Replace Alertmanager's alerts, and evaluate."""
+        await self.store.replace_alerts(AlertSource.ALERTMANAGER, lambda _: alerts)
+        await self.keeper.evaluate()
+
+    async def cordoned(self) -> list[str]:
+        """The names of the cordoned nodes."""
+        return sorted(await self.store.cordons())
+
+
+@pytest.fixture
+async def acting(house: House) -> Acting:
+    house.engine = PaperEngine(nodes=3)
+    await house.begin()
+    return Acting(house)
+
+
+async def test_a_job_is_stopped_and_tagged_and_its_events_name_the_alert(acting: Acting) -> None:
+    mine = await acting.house.submit(short("idle", devices=1))
+    other = await acting.house.submit(short("busy", devices=1))
+    for job in (mine, other):
+        await acting.house.until(job, "running")
+    await acting.tell(
+        alert("Idle", job_name="ada~idle"), alert("Idle", job_name="busy"), alert("Idle", job_name="no~no")
+    )
+    async with acting.house.patience():
+        await acting.house.until(mine, "stopped")
+    assert await acting.store.tags_of(mine) == ("stopped-by-alert",)
+    events = await acting.store.events_of(mine)
+    assert {each.kind for each in events if each.actor == "alert:Idle"} >= {"job.stop-requested"}
+    lines = (await acting.store.audit(actor="alert:Idle")).items
+    assert [line.action for line in lines] == ["job.tag", "job.stop"]
+    record = await acting.store.find_job(other)
+    assert record is not None and record.live, "a name alone could be anybody's"
+
+
+async def test_so_many_nodes_are_cordoned_and_an_uncordoned_one_is_left_until_the_repeat(acting: Acting) -> None:
+    (node, *_) = sorted(each.node.name for each in await acting.store.nodes())
+    short_name = node.partition("/")[2]
+    told = [alert("Broken", node_name=short_name), alert("Broken", node_name="elsewhere")]
+    await acting.tell(*told)
+    assert await acting.cordoned() == [node]
+    cordon = (await acting.store.cordons())[node]
+    assert (cordon.by, cordon.why) == ("alert:Broken", "Broken it is.")
+    await acting.store.remove_cordon(node, actor="root", at=1.0)
+    await acting.keeper.evaluate()
+    assert await acting.cordoned() == [], "an alert acts once"
+    acting.clock.advance(3600.0)
+    await acting.keeper.evaluate()
+    assert await acting.cordoned() == [node]
+
+
+async def test_alerts_keep_no_more_nodes_cordoned_than_the_file_allows(house: House) -> None:
+    await house.begin()
+    acting = Acting(house)
+    await house.store.put_cordon(Cordon("local/other", "alert:Broken", "", 1.0))
+    await acting.tell(alert("Broken", node_name="node0"))
+    assert await acting.cordoned() == ["local/other"]
+
+
+async def test_silenced_and_quiet_alerts_do_nothing(acting: Acting) -> None:
+    now = acting.clock.now()
+    await acting.store.add_silence(Silence("s", ("node_name=node0",), "root", "known", now, now + 60.0))
+    await acting.tell(alert("Broken", node_name="node0"), alert("Quiet", node_name="node0"))
+    assert await acting.cordoned() == []
+    acting.clock.advance(61.0)
+    await acting.keeper.evaluate()
+    assert await acting.cordoned() == ["local/node0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "a file of routes is a mapping with a list `routes`"),
+        ("{routes: [{match: [], actions: [stop-jobs]}]}", "a route has 1 to 20 matchers"),
+        ("{routes: [{match: [a], actions: [stop-jobs]}]}", "A matcher is written as"),
+        ("{routes: [{match: [a=b], actions: [stop-job]}]}", 'there is no action stop-job; did you mean "stop-jobs"?'),
+        ("{routes: [{match: [a=b], actions: [tag-jobs]}]}", "tags and the action tag-jobs go together"),
+        ("{routes: [{match: [a=b], actions: [tag-jobs], tags: ['a b']}]}", "tags of 1 to 64 characters"),
+        ("{routes: [{match: a=b}]}", "match is a list of texts, and not"),
+        ("{routes: [], mostNodes: -1}", "mostNodes is a whole number up to 10000, and not -1"),
+        ("{routes: [], repeat: daily}", "a duration is written as"),
+        ("{routes: [], nodes: 1}", "there is no field nodes"),
+    ],
+)
+def test_a_broken_file_of_routes_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        parse_routes(text, "routes.yml")
+    assert message in str(refused.value)
