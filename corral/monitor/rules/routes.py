@@ -11,7 +11,7 @@ routes:
     tags: [stopped-by-alert]
 ```
 
-The first route whose matchers an alert meets decides, as in Alertmanager. The actions are those of OpenPAI's alert-handler.
+The first route whose matchers an alert meets decides, as in Alertmanager.
 """
 
 from __future__ import annotations

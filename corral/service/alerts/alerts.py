@@ -121,5 +121,5 @@ class Alerts:
 
 
 def _is_about(user: str, labels: dict[str, str]) -> bool:
-    """Whether an alert is about a job of a user, by OpenPAI's labels."""
+    """Whether an alert is about a job of a user."""
     return labels.get(_USER) == user or (_USER not in labels and labels.get(_JOB, "").partition("~")[0] == user)
