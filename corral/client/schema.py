@@ -15,7 +15,7 @@ class AlertView(TypedDict):
     state: Literal["pending", "firing", "resolved"]
     """`pending`: the condition holds, but not yet for the rule's `for`."""
     severity: str
-    """Its label `severity`: OpenPAI's are info, warn, error and fatal."""
+    """Its label `severity`, such as info, warn, error or fatal."""
     labels: dict[str, str]
     annotations: dict[str, str]
     value: float | None

@@ -41,6 +41,49 @@ export interface components {
             like: string;
         };
         /**
+         * AlertList
+         * @description All alerts that the caller may see, those that fire first.
+         */
+        AlertList: {
+            items: components["schemas"]["AlertView"][];
+        };
+        /**
+         * AlertView
+         * @description An alert: a condition of a rule that holds for some labels, or held until a short while ago.
+         */
+        AlertView: {
+            /** @description A short name of the alert, the same for the same labels. */
+            fingerprint: string;
+            /** @description The name of its rule. */
+            name: string;
+            /**
+             * @description `pending`: the condition holds, but not yet for the rule's `for`.
+             * @enum {string}
+             */
+            state: "pending" | "firing" | "resolved";
+            /** @description Its label `severity`, such as info, warn, error or fatal. */
+            severity: string;
+            labels: {
+                [key: string]: string;
+            };
+            annotations: {
+                [key: string]: string;
+            };
+            /** @description The value of the rule's expression; null where the source tells none. */
+            value: number | null;
+            /** @description When its condition began to hold. */
+            since: string;
+            firedAt: string | null;
+            resolvedAt: string | null;
+            /**
+             * @description `rules`: Corral's own evaluator; `alertmanager`: the webhook.
+             * @enum {string}
+             */
+            source: "rules" | "alertmanager";
+            /** @description The ids of the silences that it is under. */
+            silencedBy: string[];
+        };
+        /**
          * Amount
          * @description An amount in use and its limit; a limit of 0 is none.
          */
@@ -2740,6 +2783,35 @@ export interface components {
             expiresAt: string;
         };
         /**
+         * SilenceBody
+         * @description A silence: matchers such as `alertname=~"Node.*"`, its length in seconds, and its reason.
+         */
+        SilenceBody: {
+            matchers: string[];
+            seconds: number;
+            reason: string;
+        };
+        /**
+         * SilenceList
+         * @description The silences that have not ended.
+         */
+        SilenceList: {
+            items: components["schemas"]["SilenceView"][];
+        };
+        /**
+         * SilenceView
+         * @description A silence: alerts that meet all its matchers are told to nobody until it ends.
+         */
+        SilenceView: {
+            id: string;
+            /** @description Such as `alertname=~"Node.*"`; the operators are =, !=, =~ and !~. */
+            matchers: string[];
+            by: string;
+            reason: string;
+            begins: string;
+            ends: string;
+        };
+        /**
          * Spread
          * @description Quantiles over the seeds, in seconds; null: later than the horizon, or never.
          */
@@ -2782,6 +2854,14 @@ export interface components {
             browsable: boolean;
             /** @description For administrators: the groups that grant it. */
             groups: string[];
+        };
+        /**
+         * Taken
+         * @description How many alerts the webhook took.
+         */
+        Taken: {
+            firing: number;
+            resolved: number;
         };
         /**
          * TaskCounts
@@ -2863,6 +2943,24 @@ export interface components {
             createdAt: string;
             expiresAt: string | null;
             lastUsedAt: string | null;
+        };
+        /**
+         * ToldAlert
+         * @description An alert as Alertmanager tells it.
+         */
+        ToldAlert: {
+            status: string;
+            labels: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @default  */
+            startsAt?: string;
+            /** @default  */
+            endsAt?: string;
         };
         /**
          * Top
@@ -3083,6 +3181,13 @@ export interface components {
             possible: boolean;
         };
         /**
+         * WebhookCall
+         * @description A call of the webhook: of Alertmanager's fields, those that are read; any others are ignored.
+         */
+        WebhookCall: {
+            alerts: components["schemas"]["ToldAlert"][];
+        };
+        /**
          * WhatIfAnswer
          * @description What is to be expected as things are, beside what is to be expected with the changes.
          */
@@ -3281,6 +3386,8 @@ export interface components {
 export type AccountUse = components['schemas']['AccountUse'];
 export type AddedJobs = components['schemas']['AddedJobs'];
 export type AddedNodes = components['schemas']['AddedNodes'];
+export type AlertList = components['schemas']['AlertList'];
+export type AlertView = components['schemas']['AlertView'];
 export type Amount = components['schemas']['Amount'];
 export type Amounts = components['schemas']['Amounts'];
 export type Applied = components['schemas']['Applied'];
@@ -3452,15 +3559,20 @@ export type SeriesView = components['schemas']['SeriesView'];
 export type ShareView = components['schemas']['ShareView'];
 export type SharedQueue = components['schemas']['SharedQueue'];
 export type SignedIn = components['schemas']['SignedIn'];
+export type SilenceBody = components['schemas']['SilenceBody'];
+export type SilenceList = components['schemas']['SilenceList'];
+export type SilenceView = components['schemas']['SilenceView'];
 export type Spread = components['schemas']['Spread'];
 export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
+export type Taken = components['schemas']['Taken'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineNode = components['schemas']['TimelineNode'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenView = components['schemas']['TokenView'];
+export type ToldAlert = components['schemas']['ToldAlert'];
 export type Top = components['schemas']['Top'];
 export type TopUpBody = components['schemas']['TopUpBody'];
 export type TopUpView = components['schemas']['TopUpView'];
@@ -3476,6 +3588,7 @@ export type Validation = components['schemas']['Validation'];
 export type VersionView = components['schemas']['VersionView'];
 export type WaitingLine = components['schemas']['WaitingLine'];
 export type WaitingView = components['schemas']['WaitingView'];
+export type WebhookCall = components['schemas']['WebhookCall'];
 export type WhatIfAnswer = components['schemas']['WhatIfAnswer'];
 export type WhatIfProgress = components['schemas']['WhatIfProgress'];
 export type WhatIfQuestions = components['schemas']['WhatIfQuestions'];
