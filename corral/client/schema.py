@@ -1724,6 +1724,12 @@ class SeriesAnswer(TypedDict):
     """Further series that fit the question."""
 
 
+class SilenceList(TypedDict):
+    """The silences that have not ended."""
+
+    items: list[SilenceView]
+
+
 class Timeline(TypedDict):
     """What runs where, as things are and with the changes, in the courses of the first seed."""
 
