@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 
 import httpx2
 import pytest
@@ -18,13 +19,17 @@ pytestmark = pytest.mark.timeout(300)
 TRAINS = 'python3 -S -c "import corral; corral.report(5, steps=10, loss=0.25, throughput=8)"; sleep 1000'
 
 
-def has_figures(platform: Platform, job: Job) -> bool:
-    return bool(platform.client.series(job=job["id"])["items"])
+def await_figures(platform: Platform, job: Job) -> None:
+    """Wait until the job has series; they may come a moment after the last event of the job."""
+    end = time.monotonic() + 120
+    while not platform.client.series(job=job["id"])["items"]:
+        assert time.monotonic() < end, "the job has no series"
+        time.sleep(0.2)
 
 
 def test_a_job_that_reports_its_loss_has_its_series(platform: Platform) -> None:
     job = platform.submit(one("trains", TRAINS, report=True))
-    platform.until(job, lambda _: has_figures(platform, job))
+    await_figures(platform, job)
     answer = platform.client.series(job="trains")
     found = {each["family"]: each for each in answer["items"]}
     assert set(found) == {f"corral_job_{name}" for name in ("loss", "progress", "step", "throughput")}
@@ -41,7 +46,7 @@ def test_a_job_that_reports_its_loss_has_its_series(platform: Platform) -> None:
 
 def test_another_user_does_not_see_them_and_administrators_alone_see_what_names_machines(platform: Platform) -> None:
     job = platform.submit(one("secret", TRAINS, report=True))
-    platform.until(job, lambda _: has_figures(platform, job))
+    await_figures(platform, job)
     platform.client.create_user("mallory", password="correct horse battery")
     with Client(platform.url, "") as mallory:
         mallory.login(user="mallory", password="correct horse battery")
