@@ -57,7 +57,10 @@ def test_a_page_has_the_fields_of_every_page(document: dict[str, Any]) -> None:
 
 def _call(operation: Callable[..., Call[Any]]) -> Call[Any]:
     """Return the call of an operation with something for each parameter that it needs."""
-    values = {"str": "x", "int": 1, "str | bytes": "x", "Sequence[str]": ["x"], "Record": {}, "Mapping[str, str]": {}}
+    values = {
+        "str": "x", "int": 1, "float": 1.0, "str | bytes": "x", "Sequence[str]": ["x"], "Record": {},
+        "Mapping[str, str]": {},
+    }  # fmt: skip
     needed = {
         parameter.name: "x/y" if parameter.name == "node" else values[str(parameter.annotation)]
         for parameter in inspect.signature(operation).parameters.values()

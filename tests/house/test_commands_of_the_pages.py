@@ -25,15 +25,17 @@ def parse(words: list[str], command: str) -> None:
     """Parse a command line with click, without checking that its files exist."""
     name, group, context = "corral", corral, click.Context(corral, info_name="corral")
     inner: click.Command = group
-    while isinstance(inner, click.Group):
-        assert words, f"{command}: {name} alone does nothing"
-        name, *words = words
-        found = inner.get_command(context, name)
-        assert found is not None, f"{command}: there is no command {name}"
-        inner, context = found, click.Context(found, info_name=name, parent=context)
-        if isinstance(inner, click.Group) and not words:
-            return
     try:
+        while isinstance(inner, click.Group):
+            if words and words[0].startswith("-") and inner.invoke_without_command:
+                words = inner.make_parser(context).parse_args(list(words))[1]
+            if not words and context.parent is not None:
+                return
+            assert words, f"{command}: {name} alone does nothing"
+            told, found, words = inner.resolve_command(context, words)
+            assert found is not None, f"{command}: there is no command {words[:1]}"
+            name = told or name
+            inner, context = found, click.Context(found, info_name=name, parent=context)
         inner.make_parser(context).parse_args(list(words))
     except click.UsageError as error:
         raise AssertionError(f"{command}: {error.format_message()}") from None
