@@ -131,9 +131,9 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
     JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the output includes the document, and
     can be submitted again.
 
-    KIND is cluster, queue, policy or storage, or clusters, queues, policies, storages; virtualcluster, virtualclusters
-    and vc are synonyms of queue. Alone, it lists the documents of that kind. Name a job that is called like a kind by
-    its id.
+    KIND is cluster, queue, policy, storage or price, or clusters, queues, policies, storages, prices; virtualcluster,
+    virtualclusters and vc are synonyms of queue. Alone, it lists the documents of that kind. Name a job that is called
+    like a kind by its id.
 
     \b
     corral get digits                          a job
