@@ -390,7 +390,8 @@ async def _control(settings: Settings) -> None:
             from corral.control.alerts.of_files import keeper_of_files
 
             files = settings.alert_rules, settings.alert_actions
-            beside.append(keeper_of_files(*files, control, url=control.context.api_url).run(control.ready))
+            keeper = keeper_of_files(*files, control, control_api.metrics, url=control.context.api_url)
+            beside.append(keeper.run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)

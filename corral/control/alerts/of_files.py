@@ -12,8 +12,10 @@ from corral.monitor.rules.routes import parse_routes
 from corral.monitor.rules.rules_file import parse_rules
 
 
-def keeper_of_files(rules: Path | None, routes: Path | None, control: Control, *, url: str) -> AlertKeeper:
-    """The keeper of a file's rules over what control measures, and of a file's routes; `url` is the server's.
+def keeper_of_files(
+    rules: Path | None, routes: Path | None, control: Control, metrics: ControlMetrics, *, url: str
+) -> AlertKeeper:
+    """The keeper of a file's rules over what `/metrics` tells, and of a file's routes; `url` is the server's.
 
     Raises SpecError for a broken file, OSError for an unreadable one.
     """
@@ -22,6 +24,6 @@ def keeper_of_files(rules: Path | None, routes: Path | None, control: Control, *
     if routes is not None:
         actions = AlertActions(parse_routes(routes.read_bytes(), str(routes)), control.store)
     return AlertKeeper(
-        groups, control.store, ControlMetrics(control).samples, control.clock,
+        groups, control.store, metrics.samples, control.clock,
         instance=url.partition("://")[2], actions=actions,
     )  # fmt: skip

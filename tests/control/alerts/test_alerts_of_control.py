@@ -13,7 +13,7 @@ from corral.control.control_api import ControlApi
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
-from corral.model.metrics.families import Metric
+from corral.model.metrics.families import FAMILIES, Metric
 from corral.model.metrics.samples import Distribution, Samples, Value
 from corral.monitor.rules.rules_file import parse_rules
 from corral.store.alert_records import Merge
@@ -143,11 +143,24 @@ async def test_the_example_rules_are_evaluated_over_a_running_control(house: Hou
     )
     await house.submit(short("big", devices=4))
     await house.submit(short("waits", devices=4))
-    ControlApi(house.control, tmp_path / "unused.sock")
-    keeper = keeper_of_files(rules, None, house.control, url="https://here:8470")
+    metrics = ControlApi(house.control, tmp_path / "unused.sock").metrics
+    keeper = keeper_of_files(rules, None, house.control, metrics, url="https://here:8470")
     while not (found := await house.store.alerts()):
         await keeper.evaluate()
         await asyncio.sleep(0.01)
     (waits,) = found
     assert waits.labels == {"alertname": "Waits", "instance": "here:8470", "queue": "default"}
     assert (waits.state, waits.value) == ("firing", 1.0)
+
+
+async def test_rules_read_what_is_measured_of_tasks(house: House, tmp_path: Path) -> None:
+    await house.begin()
+    rules = tmp_path / "rules.yml"
+    rules.write_text("groups: [{name: use, rules: [{alert: Idle, expr: avg by (job_name) (task_gpu_percent) < 30}]}]\n")
+    metrics = ControlApi(house.control, tmp_path / "unused.sock").metrics
+    of_task = dict.fromkeys(FAMILIES["task_gpu_percent"].labels, "") | {"job_name": "ada~idle"}
+    metrics.sources.append(lambda: Samples((Value("task_gpu_percent", tuple(of_task.values()), 4.0),)))
+    keeper = keeper_of_files(rules, None, house.control, metrics, url="https://here:8470")
+    await keeper.evaluate()
+    (idle,) = await house.store.alerts()
+    assert (idle.labels, idle.state, idle.value) == ({"alertname": "Idle", "job_name": "ada~idle"}, "firing", 4.0)
