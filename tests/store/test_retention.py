@@ -102,7 +102,7 @@ async def test_the_space_of_what_was_removed_is_given_back_to_the_disk(tmp_path:
         file = tmp_path / name
         store = await open_store(str(file), clock=clock)
         epoch = await _led(store)
-        long = replace(new_job(), doc=json.dumps({"spec": "x" * 100_000}))
+        long = replace(new_job(), doc=json.dumps({"spec": {"x": "x" * 100_000}}))
         for _ in range(300):
             job = replace(long, id=new_job().id)
             await store.submit(job)
