@@ -25,6 +25,8 @@ log = structlog.get_logger()
 
 EVERY_SECONDS: Final = 2.0
 """Seconds between two looks at events and at what is due."""
+UNUSED_SECONDS: Final = 6.0
+"""The same while nobody has a verified channel: only codes for new channels can be due."""
 WAITS_SECONDS: Final = 30.0
 """Seconds between two looks at the jobs that wait."""
 FORGET_SECONDS: Final = 3600.0
@@ -100,13 +102,15 @@ class Notifier:
         self._wishes_of = wishes_of
         self._cursor: int | None = None
         self._stored = 0
+        self._used = False
+        """Whether anybody had a verified channel at the last look."""
         self._waits_at = 0.0
         self._forgotten = 0.0
         self._sending: dict[str, asyncio.Task[None]] = {}
         """By channel."""
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Look every two seconds, from when control leads until cancelled; a fault never ends it."""
+        """Look again and again, from when control leads until cancelled; a fault never ends it."""
         await ready.wait()
         said = ""
         try:
@@ -118,7 +122,7 @@ class Notifier:
                     if repr(error) != said:
                         said = repr(error)
                         log.warning("notifications have to wait", error=said[:300])
-                await asyncio.sleep(EVERY_SECONDS)
+                await asyncio.sleep(EVERY_SECONDS if self._used else UNUSED_SECONDS)
         finally:
             for task in self._sending.values():
                 task.cancel()
@@ -127,6 +131,7 @@ class Notifier:
         """Queue what has happened, begin to send what is due, and delete what is old."""
         now = self._clock.now()
         people = await self._store.users_with_channels()
+        self._used = bool(people)
         await self.read_events(people)
         if now - self._waits_at >= WAITS_SECONDS:
             self._waits_at = now
