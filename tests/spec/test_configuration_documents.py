@@ -101,10 +101,14 @@ def test_equal_amounts_are_stored_in_equal_words() -> None:
     [
         ("", "x.yaml: expected a document (Cluster, Queue, VirtualCluster, Policy, Storage, Prices), got nothing"),
         ("[1]", "x.yaml:1:1: expected a document (a mapping of fields), got a list"),
-        ("name: q", "x.yaml:1:1: kind: expected one of Cluster, Queue, VirtualCluster, Policy, Storage, Prices; missing"),
+        (
+            "name: q",
+            "x.yaml:1:1: kind: expected one of Cluster, Queue, VirtualCluster, Policy, Storage, Prices; missing",
+        ),
         (
             "kind: Queu",
-            'x.yaml:1:7: kind: expected one of Cluster, Queue, VirtualCluster, Policy, Storage, Prices; got "Queu"; did you mean',
+            "x.yaml:1:7: kind: expected one of Cluster, Queue, VirtualCluster, Policy, Storage, Prices; "
+            'got "Queu"; did you mean',
         ),
         ("kind: Queue", "x.yaml:1:1: name: missing"),
         (
