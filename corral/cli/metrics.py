@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 48
 _OF_JOB = "corral_job_"
+_NAMES_OF_A_JOB: Final = frozenset({"job", "job_instance_id", "job_name", "username", "virtual_cluster"})
 
 
 @click.command("metrics")
@@ -77,23 +78,35 @@ def _begin(since: str, end: str) -> str:
 
 
 def series_text(answer: SeriesAnswer) -> str:
-    """Return series as a table with a line of bars each."""
-    rows = [_row(each) for each in answer["items"]]
+    """Return series as a table with a line of bars each; labels that tell none of them apart are left out."""
+    told = _telling_labels(answer["items"])
+    rows = [_row(each, told) for each in answer["items"]]
     return table(("METRIC", "LAST", "LEAST", "MEAN", "MOST", "OVER TIME"), rows, right=frozenset(range(1, 5)))
 
 
-def _row(series: SeriesView) -> tuple[str, ...]:
+def _telling_labels(items: Sequence[SeriesView]) -> frozenset[str]:
+    """The labels with several values; of a single series all but those that name its job."""
+    if len(items) == 1:
+        return frozenset(items[0]["labels"]) - _NAMES_OF_A_JOB
+    values: dict[str, set[str]] = {}
+    for each in items:
+        for name, value in each["labels"].items():
+            values.setdefault(name, set()).add(value)
+    return frozenset(name for name, found in values.items() if len(found) > 1)
+
+
+def _row(series: SeriesView, told: frozenset[str]) -> tuple[str, ...]:
     means = [each for each in series["mean"] if each is not None]
     lows = [each for each in series["low"] if each is not None]
     highs = [each for each in series["high"] if each is not None]
     if not (means and lows and highs):
-        return _named(series), "", "", "", "", ""
+        return _named(series, told), "", "", "", "", ""
     line = sparkline(series["mean"], _WIDTH)
-    return _named(series), *map(_short, (means[-1], min(lows), sum(means) / len(means), max(highs))), line
+    return _named(series, told), *map(_short, (means[-1], min(lows), sum(means) / len(means), max(highs))), line
 
 
-def _named(series: SeriesView) -> str:
-    labels = {name: value for name, value in series["labels"].items() if name != "job"}
+def _named(series: SeriesView, told: frozenset[str]) -> str:
+    labels = {name: value for name, value in series["labels"].items() if name in told}
     said = ",".join(f"{name}={value}" for name, value in labels.items())
     return series["family"].removeprefix(_OF_JOB) + (f"{{{said}}}" if said else "")
 

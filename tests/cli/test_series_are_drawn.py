@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.cli.metrics import series_text
 from corral.cli.sparkline import BARS, sparkline, squeezed
 
 VALUES = st.lists(st.none() | st.floats(-1e9, 1e9), max_size=200)
@@ -24,3 +27,22 @@ def test_a_line_is_never_wider_and_has_a_blank_only_where_nothing_is(values: lis
     assert len(line) == min(width, len(values))
     assert set(line) <= {*BARS, " "}
     assert (not line.strip()) == all(each is None for each in values)
+
+
+def series(family: str, **labels: str) -> Any:
+    return {"family": family, "labels": labels, "mean": [1.0], "low": [1.0], "high": [1.0]}
+
+
+def named(*items: Any) -> list[str]:
+    answer: Any = {"items": list(items), "begin": "", "end": "", "step": 15, "leftOut": 0}
+    return [line.split()[0] for line in series_text(answer).splitlines()[1:]]
+
+
+def test_a_table_names_the_labels_that_tell_its_series_apart() -> None:
+    ours = {"job_name": "ada~train", "job_instance_id": "1m8", "role_name": "main"}
+    assert named(series("cpu", **ours, task_index="0"), series("cpu", **ours, task_index="1")) == [
+        "cpu{task_index=0}", "cpu{task_index=1}"
+    ]  # fmt: skip
+    assert named(series("cpu", **ours), series("memory", **ours)) == ["cpu", "memory"]
+    assert named(series("cpu", **ours)) == ["cpu{role_name=main}"]
+    assert named(series("corral_queue_used", queue="research")) == ["corral_queue_used{queue=research}"]
