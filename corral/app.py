@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
     from corral.kernel.clock import Clock
+    from corral.monitor.series.store import SeriesStore
     from corral.service.jobs.account_limits import Allowance
     from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
@@ -292,7 +293,6 @@ async def _control(settings: Settings) -> None:
     from corral.control.task_launch import LaunchContext
     from corral.engines.settlement import Settlement
     from corral.launcher import LaunchPolicy
-    from corral.monitor.series.store import SeriesStore
     from corral.scheduler import find_policy
     from corral.service.secret_box import SecretBox
     from corral.storage.log_files import LogStore
@@ -356,7 +356,7 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
         health,
-        SeriesStore(settings.data_folder / "series.db") if settings.series else None,
+        _series(settings),
     )
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
@@ -401,6 +401,15 @@ async def _control(settings: Settings) -> None:
             await locations.close()
         await store.close()
         limit.close()
+
+
+def _series(settings: Settings) -> SeriesStore | None:
+    """What keeps metrics over time; None if nothing is to be kept."""
+    if not settings.series:
+        return None
+    from corral.monitor.series.store import SeriesStore
+
+    return SeriesStore(settings.data_folder / "series.db")
 
 
 def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from corral.cli.connection import connect
+from corral.cli.csv_cells import csv_cell
 from corral.cli.output import FORMATS, say, show, table
 from corral.cli.sparkline import sparkline
 from corral.kernel.units import parse_duration
@@ -125,12 +126,7 @@ def _csv_rows(answer: SeriesAnswer) -> Iterator[tuple[object, ...]]:
     """Yield a row for each step that has a value."""
     begin, step = datetime.fromisoformat(answer["begin"]), timedelta(seconds=answer["step"])
     for series in answer["items"]:
-        labels = _plain(";".join(f"{name}={value}" for name, value in series["labels"].items()))
+        labels = csv_cell(";".join(f"{name}={value}" for name, value in series["labels"].items()))
         for at, (mean, low, high) in enumerate(zip(series["mean"], series["low"], series["high"], strict=True)):
             if mean is not None:
                 yield (begin + at * step).isoformat().replace("+00:00", "Z"), series["family"], labels, mean, low, high
-
-
-def _plain(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -66,9 +66,8 @@ def _entry(entry: HealthEntryView) -> tuple[object, ...]:
 @why_option
 def repairing_command(node: str, why: str) -> None:
     """Take over a node: it stays closed until it is validated or called healthy."""
-    with connect() as client:
-        client.change_health(node, "repairing", why=why)
-        say(f"{node} is repairing; corral nodes validate {node} has it checked.")
+    _act(node, "repairing", why)
+    say(f"{node} is repairing; corral nodes validate {node} has it checked.")
 
 
 @click.command("validate")
@@ -76,9 +75,8 @@ def repairing_command(node: str, why: str) -> None:
 @why_option
 def validate_command(node: str, why: str) -> None:
     """Have a node validated: it is closed, and its validation job begins when nothing runs there."""
-    with connect() as client:
-        client.change_health(node, "validate", why=why)
-        say(f"{node} is validating; corral nodes health {node} tells how it ended.")
+    _act(node, "validate", why)
+    say(f"{node} is validating; corral nodes health {node} tells how it ended.")
 
 
 @click.command("healthy")
@@ -86,6 +84,10 @@ def validate_command(node: str, why: str) -> None:
 @why_option
 def healthy_command(node: str, why: str) -> None:
     """End the suspicion against a node without a validation; it takes tasks again."""
+    _act(node, "healthy", why)
+    say(f"{node} is healthy; its score is 0 again.")
+
+
+def _act(node: str, act: str, why: str) -> None:
     with connect() as client:
-        client.change_health(node, "healthy", why=why)
-        say(f"{node} is healthy; its score is 0 again.")
+        client.change_health(node, act, why=why)

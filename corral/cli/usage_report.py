@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corral.cli.connection import connect
+from corral.cli.csv_cells import csv_cell
 from corral.cli.fairness_report import fairness_command
 from corral.cli.focus_columns import COLUMNS, focus_cells, focus_row
 from corral.cli.output import FORMATS, say, show, table
@@ -127,7 +128,14 @@ def _write_csv(report: UsageReport) -> None:
     for each in report["items"]:
         amounts = [each[field] for field in _AMOUNTS.values()]  # type: ignore[literal-required]
         writer.writerow(
-            [_plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts, report["currency"]]
+            [
+                csv_cell(each["key"]),
+                csv_cell(each["name"]),
+                report["begin"],
+                report["end"],
+                *amounts,
+                report["currency"],
+            ]
         )
 
 
@@ -139,12 +147,7 @@ def _write_focus(client: Client, begin: str, end: str, user: str, queue: str) ->
     while True:
         page = client.charges(begin=after, end=end, user=user, queue=queue)
         for each in page["items"]:
-            writer.writerow(map(_plain, focus_cells(focus_row(each, page["currency"], client.url))))
+            writer.writerow(map(csv_cell, focus_cells(focus_row(each, page["currency"], client.url))))
         if not page["next"]:
             return
         after = page["next"]
-
-
-def _plain(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

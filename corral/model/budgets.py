@@ -7,6 +7,7 @@ to count for the rest, so the difference is free again at once.
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -160,9 +161,16 @@ def window_of(window: str, at: float) -> tuple[float, float]:
 
 def family(queue: str, parents: dict[str, str]) -> tuple[str, ...]:
     """A queue and all queues below it."""
-    found = [queue]
-    for each in found:
-        found += [name for name, parent in sorted(parents.items()) if parent == each and name not in found]
+    children: dict[str, list[str]] = {}
+    for name, parent in sorted(parents.items()):
+        children.setdefault(parent, []).append(name)
+    found = {queue: None}  # in order
+    waiting = deque(found)
+    while waiting:
+        for name in children.get(waiting.popleft(), ()):
+            if name not in found:
+                found[name] = None
+                waiting.append(name)
     return tuple(found)
 
 

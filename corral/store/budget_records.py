@@ -106,7 +106,8 @@ def _standings(connection: Connection, now: float, queue: str | None, user: str 
     known = [Budget(*row) for row in rows(connection, _ALL)]
     if not known:
         return []
-    queues = rows(connection, select(_queues.c.name, _queues.c.doc))
+    of_queues = any(each.kind == BudgetKind.QUEUE for each in known)
+    queues = rows(connection, select(_queues.c.name, _queues.c.doc)) if of_queues else []
     parents = {row.name: _QUEUE.decode(row.doc).parent for row in queues}
     found = []
     for budget in known:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -18,6 +17,7 @@ from corral.model.series import MOST_POINTS, SeriesAnswer, SeriesQuestion, Serie
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.times import read_time
 
 _USUAL: Final = 3600.0
 """Seconds that are looked back where nobody says how far."""
@@ -112,8 +112,8 @@ def _labels(given: Sequence[str]) -> dict[str, str]:
 
 def _question(now: float, begin: str, end: str, step: str) -> SeriesQuestion:
     """The times of a question, with a step that its bounds allow."""
-    until = _time("to", end) if end else now
-    since = _time("from", begin) if begin else max(0.0, until - _USUAL)
+    until = read_time("to", end) if end else now
+    since = read_time("from", begin) if begin else max(0.0, until - _USUAL)
     if since >= until:
         raise InvalidInput("bad-period", f"The period from {rfc3339(since)} to {rfc3339(until)} has no length.")
     seconds = _step(step) if step else _usual_step(now - since, until - since)
@@ -140,16 +140,3 @@ def _usual_step(age: float, length: float) -> int:
     least = _LEAST if age <= _FINE_SECONDS else _COARSE
     days = math.ceil(length / _USUAL_STEPS / _STEPS[-1]) * _STEPS[-1]
     return next((each for each in _STEPS if each >= least and length / each <= _USUAL_STEPS), days)
-
-
-def _time(name: str, text: str) -> float:
-    """Seconds since 1970; raises InvalidInput for what is no time."""
-    try:
-        at = datetime.fromisoformat(text[:40])
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-        if seconds < 0:
-            raise ValueError(text)
-        rfc3339(seconds)
-    except (ValueError, OverflowError):
-        raise InvalidInput("no-time", f"{name} is a time such as 2026-11-27T10:00:00Z, not {text[:50]!r}.") from None
-    return seconds

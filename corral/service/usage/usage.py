@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +16,11 @@ from corral.model.usage import DAY, MOST_ROWS, By, UsageReport, UsageRow, Use, U
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.times import read_time
 from corral.spec.prices import PricesDocument
 
 _USUAL: Final = 30 * DAY
 """Seconds that a report looks back where nobody says how far."""
-_LONGEST_TIME: Final = 40
 MOST_GROUPS: Final = 20_000
 """Users, queues and device models of one day of charges."""
 CHARGES_AT_ONCE: Final = 2_000
@@ -108,8 +107,8 @@ class Usage:
         """The period, the present time, and whose use is told; raises Forbidden and InvalidInput."""
         await self._context.check(actor, "queue.read", Resource("queue", queue))
         now = self._context.clock.now()
-        until = _time("to", end) if end else now
-        since = _time("from", begin) if begin else max(0.0, until - _USUAL)
+        until = read_time("to", end) if end else now
+        since = read_time("from", begin) if begin else max(0.0, until - _USUAL)
         if since >= until:
             raise InvalidInput("bad-period", f"The period from {rfc3339(since)} to {rfc3339(until)} has no length.")
         return since, until, now, self._whose(actor, user, queue)
@@ -124,21 +123,6 @@ class Usage:
                 f"The use of {user[:100]} is told to administrators and to the managers of a queue, for it.",
             )
         return actor.user
-
-
-def _time(name: str, text: str) -> float:
-    """Seconds since 1970; raises InvalidInput for what is no time, and for a time before that."""
-    try:
-        at = datetime.fromisoformat(text[:_LONGEST_TIME])
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-        if seconds < 0:
-            raise ValueError(text)
-        rfc3339(seconds)
-    except (ValueError, OverflowError):
-        raise InvalidInput(
-            "no-time", f"{name} is a time such as 2026-11-27T10:00:00Z or 2026-11-27, not {text[:50]!r}."
-        ) from None
-    return seconds
 
 
 def _report(used: Used, begin: float, end: float, by: str) -> UsageReport:
