@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from collections.abc import Iterator
 
 import httpx2
 import pytest
@@ -17,6 +18,15 @@ from tests.endtoend.platform import Job, Platform, one
 pytestmark = pytest.mark.timeout(300)
 
 TRAINS = 'python3 -S -c "import corral; corral.report(5, steps=10, loss=0.25, throughput=8)"; sleep 1000'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A server that measures no tasks, so that jobs have the series of their own reports alone."""
+    made = Platform(tmp_path_factory.mktemp("server"), env={"CORRAL_METRICS_SECONDS": "0"})
+    made.up()
+    yield made
+    made.down()
 
 
 def await_figures(platform: Platform, job: Job) -> None:

@@ -1,9 +1,9 @@
-/** What a job reported over time: one small picture for each of its figures. */
+/** What a job reported, and what was measured of its tasks, over time: one small picture for each figure. */
 
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type SeriesView } from '../api/types';
-import { inWords, named, picture, short } from '../lib/series';
+import { inWords, named, picture, short, type Named } from '../lib/series';
 import { absolute, between, duration } from '../lib/time';
 
 const WIDTH = 300;
@@ -13,7 +13,7 @@ const MOST = 12;
 export function JobSeries({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.series(job.id, job.createdAt, job.endedAt, !ENDED.has(job.state)));
   if (!data?.items.length) return null;
-  const shown = named(data);
+  const { reported, measured } = named(data);
   return (
     <section aria-label="Figures over time">
       <h2 className="heading">
@@ -22,6 +22,20 @@ export function JobSeries({ job }: { job: JobDetail }) {
           <span title={`${absolute(data.begin)} – ${absolute(data.end)}`}>over {duration(between(data.begin, data.end))}</span>
         </span>
       </h2>
+      <Figures shown={reported} />
+      {measured.length > 0 && (
+        <details className="pt-3">
+          <summary className="cursor-pointer text-xs text-muted">What its tasks take</summary>
+          <Figures shown={measured} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Figures({ shown }: { shown: Named[] }) {
+  return (
+    <>
       <ul className="grid gap-x-6 gap-y-4 pt-2 sm:grid-cols-2">
         {shown.slice(0, MOST).map(([name, each]) => (
           <li key={name} className="min-w-0">
@@ -30,7 +44,7 @@ export function JobSeries({ job }: { job: JobDetail }) {
         ))}
       </ul>
       {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{shown.length - MOST} more are not shown.</p>}
-    </section>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SeriesView } from '../api/types';
-import { inWords, named, nameOf, picture } from './series';
+import { inWords, named, nameOf, picture, tellingLabels } from './series';
 
 const series = (mean: (number | null)[], more: Partial<SeriesView> = {}): SeriesView => ({
   family: 'corral_job_loss',
@@ -31,11 +31,13 @@ describe('a series', () => {
     expect(picture(series([5, 5]), 20, 10)?.line).toBe('M5 5L15 5');
   });
   it('is named by its figure and its labels, and told in words', () => {
-    const tasks = series([1], { family: 'task_cpu_percent', labels: { job: 'j1', role: 'worker', index: '0' } });
-    expect(nameOf(tasks)).toBe('task cpu percent (worker, 0)');
+    const task = (index: string) => series([1], { family: 'task_cpu_percent', labels: { job: 'j1', role: 'worker', index } });
+    expect(nameOf(task('0'), tellingLabels([task('0'), task('1')]))).toBe('task cpu percent (0)');
+    expect(nameOf(task('0'), tellingLabels([task('0'), series([1])]))).toBe('task cpu percent');
     const shown = picture(series([2.5, 0.00012]), 20, 10);
     expect(shown && inWords('loss', shown)).toBe('loss: last 1.20e-4, between 1.20e-4 and 2.5');
     const answer = { begin: '', end: '', step: 15, leftOut: 0, items: [series([1]), series([1], { family: 'corral_job_batch_size' })] };
-    expect(named(answer).map(([name]) => name)).toEqual(['batch size', 'loss']);
+    expect(named(answer).reported.map(([name]) => name)).toEqual(['batch size', 'loss']);
+    expect(named({ ...answer, items: [task('0'), task('1')] }).measured).toHaveLength(2);
   });
 });

@@ -58,9 +58,20 @@ function runs(known: number[]): number[][] {
 
 const round = (value: number) => Math.round(value * 10) / 10;
 
-/** The name of a series: the figure, and what tells it from others of the job. */
-export function nameOf(series: SeriesView): string {
-  const labels = Object.entries(series.labels).filter(([name, value]) => name !== 'job' && value);
+/** The labels that tell series of a job apart: those with several values. */
+export function tellingLabels(items: SeriesView[]): Set<string> {
+  const values = new Map<string, Set<string>>();
+  for (const each of items) {
+    for (const [name, value] of Object.entries(each.labels)) {
+      values.set(name, (values.get(name) ?? new Set<string>()).add(value));
+    }
+  }
+  return new Set([...values].filter(([, found]) => found.size > 1).map(([name]) => name));
+}
+
+/** The name of a series: the figure, and the labels that tell it from others of the job. */
+export function nameOf(series: SeriesView, telling: Set<string>): string {
+  const labels = Object.entries(series.labels).filter(([name, value]) => telling.has(name) && value);
   const figure = series.family.replace(OF_JOB, '').replaceAll('_', ' ');
   return labels.length ? `${figure} (${labels.map(([, value]) => value).join(', ')})` : figure;
 }
@@ -75,7 +86,12 @@ export function inWords(name: string, shown: Picture): string {
   return `${name}: last ${short(shown.last)}, between ${short(shown.low)} and ${short(shown.high)}`;
 }
 
-/** The series that have a picture, by name. */
-export function named(answer: SeriesAnswer): [string, SeriesView][] {
-  return answer.items.map((each): [string, SeriesView] => [nameOf(each), each]).sort(([one], [other]) => one.localeCompare(other));
+export type Named = [string, SeriesView];
+
+/** The series by name: what the program reports, and what was measured of its tasks. */
+export function named(answer: SeriesAnswer): { reported: Named[]; measured: Named[] } {
+  const telling = tellingLabels(answer.items);
+  const all = answer.items.map((each): Named => [nameOf(each, telling), each]).sort(([one], [other]) => one.localeCompare(other));
+  const isReported = ([, each]: Named) => each.family.startsWith(OF_JOB);
+  return { reported: all.filter(isReported), measured: all.filter((each) => !isReported(each)) };
 }
