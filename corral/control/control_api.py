@@ -132,7 +132,7 @@ class ControlApi:
         self._keeper: SeriesKeeper | None = None
         if series is not None:
             self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now)
-            control.stored.append(self._keeper.stored)
+            control.on_stored.append(self._keeper.stored)
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""

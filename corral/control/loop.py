@@ -134,9 +134,9 @@ class Control:
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
         """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
-        self.stored: list[Callable[[ControlBatch], None]] = []
+        self.on_stored: list[Callable[[ControlBatch], None]] = []
         """Each is called with each batch once it is stored; none may raise."""
-        self.heard: Callable[[Sequence[Intent]], None] = lambda intents: None
+        self.on_intents: Callable[[Sequence[Intent]], None] = lambda intents: None
         """Called with the requests and reports that are read, before the core folds them; it must not raise."""
         self.counts = DecisionCounts()
         """What it has decided since its start, for the metrics."""
@@ -313,7 +313,7 @@ class Control:
         if self._rung:
             self._rung = False
             read = await read_intents(self.store, self.core, _INTENTS_AT_ONCE)
-            self.heard(read.intents)
+            self.on_intents(read.intents)
             inputs += self.seek_inputs(read)
             inputs.append(read)
             if len(read.intents) == _INTENTS_AT_ONCE:
@@ -353,8 +353,8 @@ class Control:
             msgspec.structs.replace(writes, epoch=self._leadership.epoch, outbox_done=done)
         )
         self.counts.stored(writes, self.core.world.jobs, time.perf_counter() - begun)
-        for hear in self.stored:
-            hear(writes)
+        for call in self.on_stored:
+            call(writes)
         self._flushed = self.clock.now()
         self._taken.clear()
         rows = zip(result.outbox, writes.outbox_add, strict=True)

@@ -49,8 +49,8 @@ def watch_beside(
     if settings.health == "off":
         return None, []
     keeper = HealthKeeper(control.store, control.clock, health_terms(settings))
-    control.stored.append(keeper.stored)
-    control.heard = keeper.heard
+    control.on_stored.append(keeper.stored)
+    control.on_intents = keeper.heard
     control.inventories.overlaid = keeper.overlaid
 
     async def read_log(attempt: AttemptId) -> bytes:
