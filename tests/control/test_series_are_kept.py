@@ -55,6 +55,9 @@ async def test_gauges_and_reports_become_series_and_outlive_control(house: House
     job = await house.submit(short("trainer", devices=3))
     await house.until(job, "running")
     await reported(house, job, loss=0.5, progress=0.25)
+    async with house.patience():
+        while job not in keeper_of(api)._told:  # control calls it a moment after the store has the report
+            await asyncio.sleep(0)
     await keeper_of(api).keep(store_them=True)
     now = house.clock.now()
     of_job = SeriesQuestion(now - 300, now + 300, 15, job=job)
