@@ -3,7 +3,7 @@
 A front waits five seconds. A leading control waits until its lease expires; a separate thread renews the lease. So a
 long statement on a responsive database may finish, and a silent database delays control no longer than the lease. The
 waiting event loop does the cutting. It shuts down PostgreSQL's socket below the driver, which then finds the connection
-broken; it interrupts a statement of SQLite. Only a transaction that was being committed has an unknown outcome.
+broken; it stops the statements of SQLite. Only a transaction that was being committed has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ _MARGIN: Final = 0.5
 """Seconds before the deadline at which a call is cut, so that its result can still arrive."""
 _LEAST: Final = 0.05
 _LINE: Final = "corral.line"
+_STOP: Final = "corral.stop"
+_LOOK_STEPS: Final = 1_000_000
+"""Steps of SQLite's virtual machine, some 20 ms, after which a statement looks whether its call was cut."""
 OVERDUE: Final = "The database has not answered in time, nothing was done; try again."
 
 
@@ -86,12 +89,13 @@ class Limits:
 class Call:
     """One call to the database, with the connection that it uses now."""
 
-    __slots__ = ("_connection", "_lock", "begun", "committing", "is_cut", "led")
+    __slots__ = ("_connection", "_lock", "_stop", "begun", "committing", "is_cut", "led")
 
     def __init__(self, *, led: bool = False) -> None:
         self.begun, self.led = time.monotonic(), led
         self.is_cut = self.committing = False
         self._connection: Connection | None = None
+        self._stop: threading.Event | None = None
         self._lock = threading.Lock()
 
     def hold(self, connection: Connection) -> None:
@@ -103,11 +107,14 @@ class Call:
             if self.is_cut:
                 raise Overdue
             self._connection = connection
+            self._stop = connection.info.get(_STOP)
 
     def release(self) -> None:
         """Detach the call from its connection, which others may use now."""
         with self._lock:
-            self._connection = None
+            if self._stop is not None:
+                self._stop.clear()
+            self._connection = self._stop = None
 
     @contextlib.contextmanager
     def on(self, connection: Connection) -> Iterator[None]:
@@ -142,6 +149,8 @@ class Call:
         """Cut the call; returns whether its outcome is unknown."""
         with self._lock:
             self.is_cut = True
+            if self._stop is not None and not self.committing:
+                self._stop.set()
             if self._connection is not None:
                 _cut(self._connection, committing=self.committing)
             return self.committing
@@ -190,6 +199,16 @@ def make_cuttable(engine: Engine) -> None:
     def closed(connection: Any, record: Any) -> None:
         if (line := record.info.pop(_LINE, None)) is not None:
             line.close()
+
+
+def make_stoppable(connection: sqlite3.Connection, info: dict[Any, Any]) -> None:
+    """Let SQLite's long statements look now and then whether their call was cut; `info` is the connection's.
+
+    `interrupt` alone stops only a statement that runs at that moment: a call that is cut between two statements, or
+    before its first, would run on for as long as it likes (https://sqlite.org/c3ref/interrupt.html).
+    """
+    stop = info[_STOP] = threading.Event()
+    connection.set_progress_handler(stop.is_set, _LOOK_STEPS)
 
 
 def _cut(connection: Connection, *, committing: bool) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.store import tables
-from corral.store.call_deadlines import make_cuttable
+from corral.store.call_deadlines import make_cuttable, make_stoppable
 from corral.store.database_errors import LOCKED, READ_ONLY, StoreRefused, is_locked
 
 READERS: Final = 3
@@ -154,8 +154,9 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
     )
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+    def prepare(connection: sqlite3.Connection, record: Any) -> None:
         connection.isolation_level = None
+        make_stoppable(connection, record.info)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA cache_size=-4000")
         connection.execute("PRAGMA temp_store=MEMORY")

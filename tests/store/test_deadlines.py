@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,27 @@ async def test_a_question_that_takes_too_long_is_interrupted_and_its_thread_is_f
         assert {type(answer) for answer in answers} == {Unavailable}
         store.limits.seconds = 60.0
         await asyncio.gather(*(store.ping() for _ in range(6)))
+    await store.close()
+
+
+async def test_a_question_that_is_cut_before_its_first_statement_ends_too(tmp_path: Path) -> None:
+    store = await opened(tmp_path, 60.0)
+    may_ask, ended = threading.Event(), threading.Event()
+
+    def ask(connection: Connection) -> object:
+        may_ask.wait(120)
+        try:
+            return connection.exec_driver_sql(_LONG).scalar_one()
+        finally:
+            ended.set()
+
+    store.limits.seconds = 1.0
+    with pytest.raises(Unavailable):
+        await store.read(ask)
+    may_ask.set()
+    assert await asyncio.to_thread(ended.wait, 120)
+    store.limits.seconds = 60.0
+    await asyncio.gather(*(store.ping() for _ in range(6)))
     await store.close()
 
 
