@@ -25,6 +25,7 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailabl
 from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
+from corral.service.http_ticks import every_second
 from corral.service.mutual_tls import NAME, TlsFiles
 from corral.service.tls_acceptor import Acceptor, Admission, acceptor_settings
 from corral.settings import Settings
@@ -80,6 +81,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: Configuration) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._leave = asyncio.Event()
         self._connections = config.counter
         self._slack = Slack()
 
@@ -93,12 +95,15 @@ class Server(uvicorn.Server):
             self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
 
+    async def main_loop(self) -> None:
+        """Look after the connections until told to leave."""
+        await every_second(self.on_tick, self._leave)
+
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: end connections that exceed their time, and return whether to stop."""
-        if counter % 10 == 0:
-            now = asyncio.get_running_loop().time()
-            sweep(self.server_state, now)
-            self._connections.tell(now)
+        """End connections that exceed their time; returns whether to stop. `counter` counts tenths of a second."""
+        now = asyncio.get_running_loop().time()
+        sweep(self.server_state, now)
+        self._connections.tell(now)
         if counter % _TRIM_TICKS == 0:
             self._slack.look()
         return await super().on_tick(counter)
@@ -115,6 +120,7 @@ class Server(uvicorn.Server):
             await asyncio.shield(serving)
         except asyncio.CancelledError:
             self.should_exit = True
+            self._leave.set()
             await serving
             raise
 

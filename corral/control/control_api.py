@@ -52,6 +52,7 @@ from corral.model.what_if import Question
 from corral.monitor.series.store import SeriesStore
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
+from corral.service.http_ticks import every_second
 from corral.service.mutual_tls import TlsFiles
 from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 from corral.spec.configuration_file import load_document
@@ -77,6 +78,9 @@ _LONGEST_STOP = 3600.0
 
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers, and with a limit on TLS handshakes."""
+
+    async def main_loop(self) -> None:
+        await every_second(self.on_tick, asyncio.Event())  # until cancelled
 
     async def startup(self, sockets: list[Socket] | None = None) -> None:
         await super().startup([] if self.config.ssl else sockets)

@@ -21,6 +21,8 @@ log = structlog.get_logger()
 
 _SYNC_SECONDS: Final = 1.0
 """Seconds between two syncs to the disk: what a power cut may lose."""
+_TIDY_SECONDS: Final = 60.0
+"""Seconds after which the folder's bounds are looked at even when nothing was written."""
 _BEGIN_SECONDS: Final = 86_400.0
 """Seconds after which a core is built anew, so that a replay can begin there."""
 _BEGIN_BYTES: Final = 256 << 20
@@ -74,10 +76,15 @@ class JournalKeeper:
 
     async def run(self) -> None:
         """Sync, pack and tidy until cancelled."""
+        tidied = -_TIDY_SECONDS
         while True:
             await asyncio.sleep(_SYNC_SECONDS)
+            now = self._clock.now()
+            if self._folder.is_idle and abs(now - tidied) < _TIDY_SECONDS:
+                continue
             try:
-                await asyncio.to_thread(self._care, self._clock.now())
+                await asyncio.to_thread(self._care, now)
+                tidied = now
             except OSError as error:
                 log.warning("the files of the journal cannot be packed", error=str(error))
 

@@ -52,6 +52,12 @@ _DATA: Final = msgspec.json.Decoder(dict[str, Any])
 _AT_ONCE: Final = 200
 """Ids in one query at most."""
 _LEADER: Final = select(tables.leadership.c.epoch, tables.leadership.c.cursor)
+_INTENTS: Final = (
+    select(tables.events)
+    .where(tables.events.c.intent, tables.events.c.seq > bindparam("after"))
+    .order_by(tables.events.c.seq)
+    .limit(bindparam("most"))
+)
 _CURSOR: Final = update(tables.leadership).values(cursor=bindparam("c"))
 _REVISION: Final = select(_jobs.c.revision).where(_jobs.c.id == bindparam("j"))
 _JOB_ROW: Final = (
@@ -122,11 +128,10 @@ class ControlWrites(Database):
 
     async def intents(self, after_seq: int, limit: int = 1000) -> list[Intent]:
         """The intents after `after_seq`, in commit order."""
-        events = tables.events
-        query = select(events).where(events.c.intent, events.c.seq > after_seq).order_by(events.c.seq).limit(limit)
+        wanted = {"after": after_seq, "most": limit}
         return [
             Intent(row.seq, JobId(row.job), row.kind, row.actor, row.at, _DATA.decode(row.data))
-            for row in await self.read(lambda connection: rows(connection, query))
+            for row in await self.read(lambda connection: rows(connection, _INTENTS, wanted))
         ]
 
     async def commit(self, batch: ControlBatch) -> CommitResult:

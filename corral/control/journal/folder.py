@@ -70,6 +70,11 @@ class JournalFolder:
         file.open()
         self._open = file
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to sync and nothing to pack."""
+        return not self._full and (self._open is None or self._open.is_synced)
+
     def sync(self) -> None:
         """Have the disk keep all that was added; raises OSError."""
         if (file := self._open) is not None:
@@ -99,6 +104,7 @@ class _OpenFile:
         self._path = path
         self._file: BinaryIO | None = None
         self._blocks: BlockWriter | None = None
+        self._synced = 0
         self.size = 0
 
     def open(self) -> None:
@@ -114,10 +120,17 @@ class _OpenFile:
         self._file.flush()
         self.size += len(record)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the disk keeps all that was added."""
+        return self._synced == self.size
+
     def sync(self) -> None:
         """Have the disk keep what was added; raises OSError."""
-        if self._file is not None:
+        if self._file is not None and not self.is_synced:
+            size = self.size
             os.fdatasync(self._file.fileno())
+            self._synced = size
 
     def close(self) -> None:
         """Close it, if this process has it open."""

@@ -79,6 +79,19 @@ def test_a_file_that_was_cut_off_is_packed_to_its_last_whole_record(tmp_path: Pa
     assert kinds(tmp_path) == [".journal", ".journal"] and list(recorded(found.folder)) == [b"whole"]
 
 
+def test_it_is_idle_when_all_is_synced_and_packed(tmp_path: Path) -> None:
+    found = journal(tmp_path)
+    assert found.is_idle
+    found.add(b"one", 1.0)
+    assert not found.is_idle
+    found.sync()
+    assert found.is_idle
+    found.begin_file()
+    assert not found.is_idle
+    found.pack()
+    assert found.is_idle
+
+
 def test_the_oldest_files_go_first(tmp_path: Path) -> None:
     found = journal(tmp_path, most_bytes=3000, most_seconds=1000.0)
     for number in range(5):
