@@ -56,6 +56,12 @@ def test_fails():
 
 def run_suite(folder: Path, *words: str, page: str = NONE_KNOWN, **files: str) -> subprocess.CompletedProcess[str]:
     """Run the suite on a folder of tests of its own."""
+    command, env = suite_command(folder, *words, page=page, **files)
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def suite_command(folder: Path, *words: str, page: str = NONE_KNOWN, **files: str) -> tuple[list[str], dict[str, str]]:
+    """The command that runs the suite on a folder of tests of its own, which it makes, and its environment."""
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     (folder / "page.md").write_text(page)
     (folder / "tests" / "portal").mkdir(parents=True)
@@ -63,8 +69,7 @@ def run_suite(folder: Path, *words: str, page: str = NONE_KNOWN, **files: str) -
         (folder / "tests" / "portal" / f"{name}.py").write_text(text)
     command = [sys.executable, "-m", "tests.suite", "--lanes", "2", "--folder", str(folder)]
     command += ["--known", str(folder / "page.md"), *words]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    return command, {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
 
 def row(test: str) -> str:
@@ -125,6 +130,28 @@ def test_a_lane_that_dies_makes_its_test_fail_and_the_rest_is_run(tmp_path: Path
     assert done.returncode == 1
     assert "not green: tests/portal/test_b.py::test_dies failed twice." in done.stdout
     assert done.stdout.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
+
+
+def test_a_run_that_is_ended_by_a_signal_says_which_tests_ran(tmp_path: Path) -> None:
+    mark = tmp_path / "told"
+    lasting = f"from pathlib import Path\n\ndef test_lasts():\n    while not Path({str(mark)!r}).exists(): pass\n"
+    command, env = suite_command(tmp_path, "--", "-v", test_a=lasting)
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE) as suite:
+        begun = read_until(suite, b"::test_lasts")  # a verbose run names a test that begins
+        suite.terminate()
+        said = read_until(suite, b" s)\n")
+        mark.touch()
+    assert suite.returncode == 128 + 15, begun
+    assert b"ended by SIGTERM after" in said and b"tests/portal/test_a.py::test_lasts (for " in said
+
+
+def read_until(process: subprocess.Popen[bytes], end: bytes) -> bytes:
+    """What a process prints up to and with `end`, or to its own end."""
+    assert process.stdout is not None
+    said = b""
+    while end not in said and (more := os.read(process.stdout.fileno(), 4096)):
+        said += more
+    return said
 
 
 def test_a_make_target_that_fails_beside_the_tests_makes_the_run_red(tmp_path: Path) -> None:

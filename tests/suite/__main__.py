@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from tests.suite import flaky, outcomes, report
@@ -86,7 +87,12 @@ def _in_lanes(count: int) -> list[str]:
 def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
     command = [sys.executable, "-m", "pytest", "-p", "tests.suite.recorder", f"--outcomes={path}", *words]
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    ended = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, check=False).returncode
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}) as pytest:
+        try:
+            ended = pytest.wait()
+        except SystemExit:
+            pytest.terminate()
+            raise
     if not path.exists():
         return Run(code=ended or 1)
     return outcomes.read(path)
@@ -130,7 +136,12 @@ def _start_noise() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "tests.suite.noise"], cwd=ROOT)
 
 
+def _exit(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _exit)
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:

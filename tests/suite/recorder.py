@@ -1,9 +1,15 @@
-"""The pytest plugin of a run: records each test's outcome into the file of `--outcomes`, and schedules the lanes."""
+"""The pytest plugin of a run: records each test's outcome into the file of `--outcomes`, and schedules the lanes.
+
+A run that is ended by SIGTERM, as by a CI whose patience is over, says which tests ran at that moment.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -26,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("outcomes") and not hasattr(config, "workerinput"):
         alone = not config.pluginmanager.hasplugin("xdist")
         terminal = config.pluginmanager.getplugin("terminalreporter")
-        config.pluginmanager.register(Recorder(Path(config.getoption("outcomes")), terminal, alone))
+        recorder = Recorder(Path(config.getoption("outcomes")), terminal, alone)
+        config.pluginmanager.register(recorder)
+        signal.signal(signal.SIGTERM, recorder.end)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,6 +54,25 @@ class Recorder:
         self._alone = alone
         self._run = Run()
         self._begun = time.monotonic()
+        self._running: dict[str, float] = {}
+        """When each test that runs now began, by its name."""
+
+    def end(self, number: int, _frame: FrameType | None) -> None:
+        """Say what runs, and die of the signal."""
+        now = time.monotonic()
+        running = [f"{test} (for {now - since:.0f} s)" for test, since in self._running.items()]
+        line = f"ended by {signal.Signals(number).name} after {now - self._begun:.0f} s; running: "
+        os.write(1, f"\n{line}{', '.join(running) or 'no test'}\n".encode())
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test begins."""
+        self._running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Note that a test is over."""
+        self._running.pop(nodeid, None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add one of a test's reports: of its set-up, its call or its tear-down."""
