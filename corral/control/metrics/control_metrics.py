@@ -9,7 +9,7 @@ from typing import Any, Final
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
 from corral.model.metrics.samples import Samples
-from corral.service.metrics.process import process_samples
+from corral.service.metrics.process import ProcessFigures
 
 _KEPT_FOR: Final = 50.0
 """Multiple of the gauges' cost in thread time for which they are used again."""
@@ -22,6 +22,7 @@ class ControlMetrics:
         self._control = control
         self._gauges = Samples()
         self._until = 0.0
+        self._process = ProcessFigures("control")
         self.sources: list[Callable[[], Samples]] = []
         """What else is told, such as what this machine's collector measured last."""
 
@@ -34,7 +35,7 @@ class ControlMetrics:
                 control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now()
             )
             self._until = time.monotonic() + _KEPT_FOR * (time.thread_time() - begun)
-        found = self._control.counts.samples() + self._gauges + process_samples("control")
+        found = self._control.counts.samples() + self._gauges + self._process.samples()
         return sum((source() for source in self.sources), found)
 
 
