@@ -22,6 +22,7 @@ from corral import logs
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
+from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import names_in_environment
 from corral.service.metrics.exposition import CONTENT_TYPE, page
@@ -49,6 +50,9 @@ class Options:
     seconds: float = 5.0
     parts: str = "devices,tasks,machine"
     log_level: str = "info"
+    dcgm_folder: Path | None = None
+    """Where DCGM exporter looks for the jobs of each GPU; None writes nothing."""
+    amd_folder: Path | None = None
 
 
 def run(options: Options) -> int:
@@ -62,7 +66,8 @@ def run(options: Options) -> int:
             "agent-without-token",
             f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
         )
-    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""))
+    folders = LabelFolders(options.dcgm_folder, options.amd_folder)
+    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""), labels=folders)
     asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds)))
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from corral.control.loop import Control
@@ -40,16 +41,22 @@ class ControlMetrics:
 
 
 def measure_here(
-    control: Control, metrics: ControlMetrics, engines: Sequence[str], seconds: float, parts: str
+    control: Control,
+    metrics: ControlMetrics,
+    engines: Sequence[str],
+    seconds: float,
+    parts: str,
+    labels: tuple[Path | None, Path | None] = (None, None),
 ) -> list[Coroutine[Any, Any, None]]:
     """Return what measures this machine every `seconds` (0: not), and have `metrics` tell it.
 
-    `engines` are those whose tasks run on this machine. Raises InvalidInput for an unknown part of `parts`.
+    `engines` are those whose tasks run on this machine; `labels` are the folders of jobs of DCGM's and AMD's exporters.
+    Raises InvalidInput for an unknown part of `parts`.
     """
     if not engines or not seconds:
         return []
     from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
 
-    collection = NodeCollection(control, engines[0], seconds, parts)
+    collection = NodeCollection(control, engines[0], seconds, parts, labels=labels)
     metrics.sources.append(collection.samples)
     return [collection.run()]
