@@ -384,7 +384,9 @@ async def _control(settings: Settings) -> None:
             beside.append(journal.run())
         beside += _notices(settings, control, key)
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
-        beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
+        folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
+        how = settings.metrics_seconds, settings.metrics_parts
+        beside += measure_here(control, control_api.metrics, here, *how, folders)
         beside += watches
         if settings.alert_rules is not None or settings.alert_actions is not None:
             from corral.control.alerts.of_files import keeper_of_files

@@ -22,9 +22,11 @@ from corral import logs
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
+from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import names_in_environment
 from corral.service.metrics.exposition import CONTENT_TYPE, page
+from corral.service.metrics.process import ProcessFigures
 
 log = structlog.get_logger()
 DEFAULT_PORT: Final = 9102
@@ -48,6 +50,9 @@ class Options:
     seconds: float = 5.0
     parts: str = "devices,tasks,machine"
     log_level: str = "info"
+    dcgm_folder: Path | None = None
+    """Where DCGM exporter looks for the jobs of each GPU; None writes nothing."""
+    amd_folder: Path | None = None
 
 
 def run(options: Options) -> int:
@@ -61,7 +66,8 @@ def run(options: Options) -> int:
             "agent-without-token",
             f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
         )
-    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""))
+    folders = LabelFolders(options.dcgm_folder, options.amd_folder)
+    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""), labels=folders)
     asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds)))
     return 0
 
@@ -71,7 +77,7 @@ async def _serve(options: Options, rounds: Rounds) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    listener = MetricsListener(rounds, options.token_file)
+    listener = MetricsListener(rounds, options.token_file, ProcessFigures("node-agent"))
     await rounds.collect()
     try:
         server = await asyncio.start_server(listener.answer, options.host, options.port, limit=_MOST_HEAD)
@@ -93,9 +99,11 @@ async def _serve(options: Options, rounds: Rounds) -> None:
 class MetricsListener:
     """Answers requests with the last samples. A page is made once for each round and kind of caller."""
 
-    def __init__(self, rounds: Rounds, token_file: Path | None) -> None:
+    def __init__(self, rounds: Rounds, token_file: Path | None, process: ProcessFigures | None = None) -> None:
+        """`process` tells what the agent itself uses."""
         self._rounds, self._token_file = rounds, token_file
         self._callers = 0
+        self._process = process
         self._pages: dict[bool, tuple[Samples, bytes]] = {}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +162,8 @@ class MetricsListener:
         samples = self._rounds.samples()
         made = self._pages.get(everybody)
         if made is None or made[0] is not samples:
-            made = samples, await asyncio.to_thread(page, samples, everybody=everybody)
+            told = samples if self._process is None else samples + self._process.samples()
+            made = samples, await asyncio.to_thread(page, told, everybody=everybody)
             self._pages[everybody] = made
         return made[1]
 

@@ -356,6 +356,16 @@ class Settings(BaseSettings):
         description="What is measured, separated by commas. Leave out `devices` where a vendor's exporter is scraped, and "
         "`machine` where a node exporter is.",
     )
+    metrics_dcgm_folder: Path | None = Field(
+        default=None,
+        description="The folder in which DCGM exporter looks for the jobs of each GPU (its `--hpc-job-mapping-dir`). Files "
+        "there whose names are numbers are Corral's alone.",
+    )
+    metrics_amd_folder: Path | None = Field(
+        default=None,
+        description="The folder in which AMD's device metrics exporter looks for the job of each GPU "
+        "(`/var/run/exporter`). Files there whose names are numbers are Corral's alone.",
+    )
     health: str = Field(
         default="cordon",
         pattern="^(off|watch|prefer|cordon)$",

@@ -37,13 +37,33 @@ from corral.kernel.errors import InvalidInput
     help="What is measured; leave out what another exporter on this node has.",
 )
 @click.option(
+    "--dcgm-folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Write the jobs of each GPU to this folder, for DCGM exporter's --hpc-job-mapping-dir.",
+)
+@click.option(
+    "--amd-folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Write the job of each GPU to this folder, for AMD's exporter (/var/run/exporter).",
+)
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
     help="How much to log, as JSON lines on standard error.",
 )
-def node_agent_command(listen: str, token_file: Path | None, seconds: float, parts: str, log_level: str) -> int:
+def node_agent_command(
+    listen: str,
+    token_file: Path | None,
+    seconds: float,
+    parts: str,
+    dcgm_folder: Path | None,
+    amd_folder: Path | None,
+    log_level: str,
+) -> int:
     """Measure this node's tasks, devices and the machine itself, for Prometheus.
 
     A server whose tasks run on its own machine does this by itself. Needs root to see the tasks of other users. Runs
@@ -56,7 +76,8 @@ def node_agent_command(listen: str, token_file: Path | None, seconds: float, par
     from corral import nodeagent
 
     host, port = _address(listen)
-    return nodeagent.run(nodeagent.Options(host, port, token_file, seconds, parts, log_level))
+    options = nodeagent.Options(host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder)
+    return nodeagent.run(options)
 
 
 def _address(text: str) -> tuple[str, int]:

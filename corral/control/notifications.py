@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
-from corral.model.notifications.channels import KEY_SUFFIX, KINDS_HERE, Channel, ChannelKind
+from corral.model.notifications.channels import KEY_SUFFIX, KINDS_HERE, NETWORKS_HERE, Channel, ChannelKind
 from corral.model.notifications.destinations import Network, read_networks
 from corral.model.notifications.wishes import wishes_of
 from corral.monitor.notifications.http_post import Poster
@@ -70,15 +70,16 @@ def notify(
     except ValueError as error:
         raise InvalidInput("invalid-setting", f"notify_private cannot be read: {error}.") from None
     notifier = notifier_of(control, key=key, secret_box=SecretBox(key), mailer=mailer, listed=listed, url=url)
-    return run_notifier(control, notifier, mail=mailer is not None)
+    return run_notifier(control, notifier, mail=mailer is not None, listed=listed)
 
 
-async def run_notifier(control: Control, notifier: Notifier, *, mail: bool) -> None:
-    """Store which kinds of channels there are, and notify until cancelled."""
+async def run_notifier(control: Control, notifier: Notifier, *, mail: bool, listed: Sequence[Network] = ()) -> None:
+    """Store which kinds of channels there are and which networks are `listed`, and notify until cancelled."""
     await control.ready.wait()
     kinds = [str(kind) for kind in ChannelKind if mail or kind is not ChannelKind.MAIL]
     with contextlib.suppress(CorralError):  # mail is then refused until the next start
         await control.store.put_setting(KINDS_HERE, kinds)
+        await control.store.put_setting(NETWORKS_HERE, list(map(str, listed)))
     await notifier.run(control.ready)
 
 

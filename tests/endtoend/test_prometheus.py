@@ -1,21 +1,21 @@
-"""Debian's Prometheus reads a real server; each rule of `examples/prometheus` fires, and not before its time."""
+"""Debian's Prometheus, Alertmanager and node exporter around a real server, with the rules and boards of the examples."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import httpx2
 import pytest
 import yaml
 
+from tests.endtoend.monitoring_programs import EXAMPLE, SECONDS, Monitoring
 from tests.endtoend.platform import Platform, on_devices
-from tests.reserved import free_port
 from tests.testbeds import prometheus
 
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing()),
 ]
 ROOT: Final = Path(__file__).resolve().parents[2]
-EXAMPLE: Final = ROOT / "examples/prometheus"
+BOARDS: Final = ROOT / "examples/grafana"
 RULES: Final[list[dict[str, Any]]] = yaml.safe_load((EXAMPLE / "corral.rules.yml").read_text())["groups"][0]["rules"]
 DOCUMENTS: Final = """\
 kind: Cluster
@@ -137,32 +137,111 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A server of one node with four described devices, of which two queues own two each."""
     folder = tmp_path_factory.mktemp("prometheus")
     (folder / "cluster.yaml").write_text(DOCUMENTS)
-    made = Platform(folder, cluster=folder / "cluster.yaml")
+    made = Platform(folder, cluster=folder / "cluster.yaml", env={"CORRAL_METRICS_SECONDS": "1"})
     made.up()
     yield made
     made.down()
 
 
-def test_prometheus_reads_a_server_and_answers_the_questions_of_the_page(server: Platform, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def monitoring(server: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitoring]:
+    """The programs around the server, while one of its jobs runs and one waits."""
     running = server.submit(on_devices("runs", 3, queue="research"))
     server.until(running, lambda found: bool(found["state"] == "running"))
     waiting = server.submit(on_devices("waits", 4, queue="research"))
     server.until(waiting, lambda found: bool(found["reasons"]))
-    with Prometheus(server, tmp_path) as ask:
-        used = ask('corral_devices{state="used"}')
-        while not used:
-            time.sleep(0.2)
-            used = ask('corral_devices{state="used"}')
-        assert [float(each["value"][1]) for each in used] == [3.0]
-        assert ask('up{job="corral"} == 1')
-        (waits,) = ask('corral_jobs_waiting{queue="research"}')
-        assert waits["metric"]["reason"] == "not-enough-devices" and waits["value"][1] == "1"
-        for query in _queries():
-            ask(query)
-        for rule in RULES:
-            ask(rule["expr"])
-        for query in _panels():
-            assert ask(query) or "rate(" in query or "increase(" in query, query
+    with Monitoring(server, tmp_path_factory.mktemp("monitoring")) as made:
+        yield made
+
+
+def _until(what: str, found: Callable[[], Any]) -> Any:
+    end = time.monotonic() + SECONDS
+    while not (answer := found()):
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+    return answer
+
+
+def test_prometheus_reads_a_server_and_answers_the_questions_of_the_page(monitoring: Monitoring) -> None:
+    ask = monitoring.ask
+    used = _until("devices in use", lambda: ask('corral_devices{state="used"}'))
+    assert [float(each["value"][1]) for each in used] == [3.0]
+    assert ask('up{job="corral"} == 1')
+    (waits,) = ask('corral_jobs_waiting{queue="research"}')
+    assert waits["metric"]["reason"] == "not-enough-devices" and waits["value"][1] == "1"
+    for query in _queries():
+        ask(query)
+    for rule in RULES:
+        ask(rule["expr"])
+
+
+def test_every_panel_of_the_boards_shows_something(monitoring: Monitoring) -> None:
+    empty = set(_panels())
+
+    def nothing_is_empty() -> bool:
+        for query in sorted(empty):
+            if monitoring.ask(query):
+                empty.remove(query)
+        return all("rate(" in query or "increase(" in query or "changes(" in query for query in empty)
+
+    try:
+        _until("panels", nothing_is_empty)
+    except AssertionError:
+        pytest.fail(f"nothing is found by {sorted(empty)}")
+
+
+def test_variables_of_the_boards_have_values(monitoring: Monitoring) -> None:
+    for board in _boards():
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                selector, _, label = variable["query"].removeprefix("label_values(").removesuffix(")").rpartition(", ")
+                found = monitoring.ask(_for_all(selector))
+                assert any(label in each["metric"] for each in found), (board["title"], variable["name"])
+
+
+def test_corral_tells_of_its_machine_what_the_node_exporter_tells(monitoring: Monitoring) -> None:
+    def told(job: str) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for each in monitoring.ask(f'{{__name__=~"node_.*",job="{job}",instance!="{monitoring.machine.address}"}}'):
+            found.setdefault(each["metric"].pop("__name__"), []).append(each)
+        return found
+
+    theirs = _until("node exporter", lambda: told("node"))
+    ours = _until("machine", lambda: told("corral"))
+    assert len(ours) > 8 and ours.keys() <= theirs.keys()
+    for name, series in ours.items():
+        labels = set(series[0]["metric"])
+        assert labels <= set(theirs[name][0]["metric"]), name
+        if name in ("node_memory_MemTotal_bytes", "node_filesystem_size_bytes"):
+            sizes = {_place(each): each["value"][1] for each in theirs[name]}
+            assert {_place(each): each["value"][1] for each in series}.items() <= sizes.items(), name
+
+
+def _place(series: dict[str, Any]) -> tuple[str, ...]:
+    labels = series["metric"]
+    return tuple(labels.get(name, "") for name in ("device", "fstype", "mountpoint"))
+
+
+def test_an_alert_reaches_alertmanager_and_its_webhook_tells_corral(server: Platform, monitoring: Monitoring) -> None:
+    def told(state: str) -> list[dict[str, Any]]:
+        found = json.loads(server.corral("alerts", "-o", "json"))
+        items = found["items"] if isinstance(found, dict) else found
+        return [each for each in items if each["name"] == "CorralDown" and each["state"] == state]
+
+    where = monitoring.machine.address
+    _until("the machine is read", lambda: monitoring.ask(f'up{{instance="{where}"}} == 1'))
+    monitoring.machine.down = True
+    try:
+        _until(
+            "Alertmanager",
+            lambda: [each for each in monitoring.alerts() if each["labels"]["alertname"] == "CorralDown"],
+        )
+        (fires,) = _until("the webhook", lambda: told("firing"))
+    finally:
+        monitoring.machine.down = False
+    assert fires["source"] == "alertmanager" and fires["severity"] == "fatal" and fires["labels"]["instance"] == where
+    assert where in fires["annotations"]["summary"]
+    _until("the webhook of the end", lambda: told("resolved"))
 
 
 def _queries() -> list[str]:
@@ -172,54 +251,23 @@ def _queries() -> list[str]:
     return found
 
 
+def _boards() -> list[dict[str, Any]]:
+    boards: list[dict[str, Any]] = [json.loads(path.read_text()) for path in sorted(BOARDS.glob("*.json"))]
+    assert [board["uid"] for board in boards] == [f"corral-{path.stem}" for path in sorted(BOARDS.glob("*.json"))]
+    assert [board["title"].removeprefix("Corral: ") for board in boards] == [
+        "cluster", "device", "job", "nodes", "queues", "services", "user"
+    ]  # fmt: skip
+    return boards
+
+
 def _panels() -> list[str]:
-    """The queries of all panels of Grafana's boards, for every server and queue."""
-    boards = [json.loads(path.read_text()) for path in sorted((ROOT / "examples/grafana").glob("*.json"))]
-    assert len({board["uid"] for board in boards}) == len(boards) == 3
-    assert all(panel["title"] and panel["targets"] for board in boards for panel in board["panels"])
-    found = [each["expr"] for board in boards for panel in board["panels"] for each in panel["targets"]]
-    return [each.replace('"$instance"', '~".*"').replace("$queue", ".*") for each in found]
+    """The queries of all panels of Grafana's boards, for every server, queue, machine, device, job and user."""
+    panels = [panel for board in _boards() for panel in board["panels"]]
+    assert all(panel["title"] and panel["targets"] for panel in panels)
+    return [_for_all(each["expr"]) for panel in panels for each in panel["targets"]]
 
 
-class Prometheus:
-    """Prometheus on loopback that reads a server with the token of an account; `ask` answers a query."""
-
-    def __init__(self, server: Platform, folder: Path) -> None:
-        self._folder, self._port = folder, free_port()
-        settings = yaml.safe_load((EXAMPLE / "prometheus.yml").read_text())
-        settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-        settings["scrape_configs"][0]["static_configs"] = [{"targets": [server.url.partition("://")[2]]}]
-        token = json.loads(server.corral("token", "create", "prometheus", "-o", "json"))["token"]
-        (folder / "corral.token").write_text(token)
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
-        shutil.copy(EXAMPLE / "corral.rules.yml", folder)
-
-    def __enter__(self) -> Any:
-        words = [
-            str(prometheus.program("prometheus")),
-            "--config.file=prometheus.yml",
-            "--storage.tsdb.path=data",
-            f"--web.listen-address=127.0.0.1:{self._port}",
-        ]
-        self._log = open(self._folder / "prometheus.log", "w")
-        self._process = subprocess.Popen(words, cwd=self._folder, stdout=self._log, stderr=subprocess.STDOUT)
-        while True:
-            try:
-                if httpx2.get(f"http://127.0.0.1:{self._port}/-/ready").status_code == 200:
-                    return self.ask
-            except httpx2.TransportError:
-                pass
-            assert self._process.poll() is None, (self._folder / "prometheus.log").read_text()
-            time.sleep(0.1)
-
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        """The series that a query finds now."""
-        answer = httpx2.get(f"http://127.0.0.1:{self._port}/api/v1/query", params={"query": query}).json()
-        assert answer["status"] == "success", (query, answer)
-        found: list[dict[str, Any]] = answer["data"]["result"]
-        return found
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(60)
-        self._log.close()
+def _for_all(query: str) -> str:
+    found = re.sub(r"\$(queue|node|device|job|role|user)\b", ".*", query.replace('"$instance"', '~".*"'))
+    assert "$" not in found, found
+    return found.replace('="$', '=~"')

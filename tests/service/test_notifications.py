@@ -8,7 +8,7 @@ import pytest
 
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, TooManyRequests
-from corral.model.notifications.channels import KINDS_HERE
+from corral.model.notifications.channels import KINDS_HERE, NETWORKS_HERE
 from corral.model.notifications.signatures import verification_code
 from corral.service.actor import Actor
 from corral.service.service import Service
@@ -68,6 +68,13 @@ async def test_the_url_of_a_webhook_is_sealed_and_told_nobody(service: Service, 
         ({"kind": "mail", "address": "nowhere"}, "nowhere is not a mail address"),
         ({"address": "ftp://x.org/s3cret"}, "must begin with https://"),
         ({"address": "https://u:s3cret@x.org/"}, "must not hold a user or a password"),
+        ({"address": "https://10.0.0.1/s3cret"}, "Nothing is sent to 10.0.0.1: 10.0.0.1 is a private or special"),
+        ({"address": "https://[::ffff:169.254.169.254]/s3cret"}, "::ffff:a9fe:a9fe is a private or special address"),
+        ({"address": "https://localhost/s3cret"}, "Nothing is sent to localhost: 127.0.0.1 is a private"),
+        ({"address": "https://127.1/s3cret"}, "no valid host and port"),
+        ({"address": "https://0x7f000001/s3cret"}, "no valid host and port"),
+        ({"address": "https://10.0.0.1./s3cret"}, "no valid host and port"),
+        ({"address": "http://hooks.example.org/s3cret"}, "must begin with https:// outside the networks"),
         ({"events": ["exploded"]}, "'exploded' is none of started"),
         ({"waiting": 59}, "after 60 to"),
         ({"jobs": ""}, "1 to 200 characters"),
@@ -79,6 +86,17 @@ async def test_a_bad_channel_is_refused_in_one_sentence(service: Service, given:
     with pytest.raises(InvalidInput, match=said) as refused:
         await service.notifications.add(ANN, name, kind, address, **fields)
     assert "s3cret" not in refused.value.message
+
+
+async def test_addresses_in_listed_networks_are_stored_and_names_are_not_resolved(
+    service: Service, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put_setting(NETWORKS_HERE, ["10.20.0.0/16"])
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_: pytest.fail("a name was resolved"))
+    for name, url in (("listed", "http://10.20.0.1/x"), ("plain", "http://inner.example/x"), ("name", HOOK)):
+        await service.notifications.add(ANN, name, "webhook", url)
+    with pytest.raises(InvalidInput, match=r"10\.21\.0\.1 is a private or special address"):
+        await service.notifications.add(ANN, "other", "webhook", "https://10.21.0.1/x")
 
 
 async def test_a_server_without_mail_says_so(service: Service, store: Store) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
 from corral.model.metrics.samples import Samples
-from corral.service.metrics.process import process_samples
+from corral.service.metrics.process import ProcessFigures
 
 _KEPT_FOR: Final = 50.0
 """Multiple of the gauges' cost in thread time for which they are used again."""
@@ -22,6 +23,7 @@ class ControlMetrics:
         self._control = control
         self._gauges = Samples()
         self._until = 0.0
+        self._process = ProcessFigures("control")
         self.sources: list[Callable[[], Samples]] = []
         """What else is told, such as what this machine's collector measured last."""
 
@@ -34,21 +36,27 @@ class ControlMetrics:
                 control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now()
             )
             self._until = time.monotonic() + _KEPT_FOR * (time.thread_time() - begun)
-        found = self._control.counts.samples() + self._gauges + process_samples("control")
+        found = self._control.counts.samples() + self._gauges + self._process.samples()
         return sum((source() for source in self.sources), found)
 
 
 def measure_here(
-    control: Control, metrics: ControlMetrics, engines: Sequence[str], seconds: float, parts: str
+    control: Control,
+    metrics: ControlMetrics,
+    engines: Sequence[str],
+    seconds: float,
+    parts: str,
+    labels: tuple[Path | None, Path | None] = (None, None),
 ) -> list[Coroutine[Any, Any, None]]:
     """Return what measures this machine every `seconds` (0: not), and have `metrics` tell it.
 
-    `engines` are those whose tasks run on this machine. Raises InvalidInput for an unknown part of `parts`.
+    `engines` are those whose tasks run on this machine; `labels` are the folders of jobs of DCGM's and AMD's exporters.
+    Raises InvalidInput for an unknown part of `parts`.
     """
     if not engines or not seconds:
         return []
     from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
 
-    collection = NodeCollection(control, engines[0], seconds, parts)
+    collection = NodeCollection(control, engines[0], seconds, parts, labels=labels)
     metrics.sources.append(collection.samples)
     return [collection.run()]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from corral.control.loop import Control
 from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
+from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import TaskNames
 
@@ -19,14 +21,25 @@ class NodeCollection:
     """The rounds of a collector whose tasks are those of this control on its own machine."""
 
     def __init__(
-        self, control: Control, engine: str, seconds: float, parts: str, collector: Collector | None = None
+        self,
+        control: Control,
+        engine: str,
+        seconds: float,
+        parts: str,
+        collector: Collector | None = None,
+        *,
+        labels: tuple[Path | None, Path | None] = (None, None),
     ) -> None:
         """`engine` is the one whose tasks run here; `parts` are separated by commas.
+
+        `labels` are the folders in which vendors' exporters look for jobs, DCGM's and AMD's.
 
         Raises InvalidInput for an unknown part.
         """
         self._control, self._engine = control, engine
-        self._rounds = Rounds(collector or Collector(parts=parts_of(parts)), self.name_task, seconds)
+        self._rounds = Rounds(
+            collector or Collector(parts=parts_of(parts), labels=LabelFolders(*labels)), self.name_task, seconds
+        )
 
     async def run(self) -> None:
         """Collect until cancelled. No failure ends it."""

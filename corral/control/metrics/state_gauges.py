@@ -9,6 +9,7 @@ from typing import Final
 from corral.control.core.machines import Machines
 from corral.control.core.waiting_reason import waiting_reason
 from corral.control.core.world import World
+from corral.control.metrics.watchdog import node_counts, service_counts, task_counts
 from corral.model.metrics.counts import gauges
 from corral.model.metrics.families import Metric
 from corral.model.metrics.samples import Samples, Value
@@ -42,6 +43,7 @@ def state_gauges(world: World, machines: Machines, away: Iterable[str], epoch: i
         values += _devices(name, index)
     values += [Value(Metric.ENGINE_OPEN, (name,), float(name not in closed)) for name in world.cluster.engines]
     values += [Value(Metric.ENGINE_OPEN, (name,), 0.0) for name in sorted(closed - world.cluster.engines.keys())]
+    values += [*node_counts(machines), *service_counts(world.cluster.engines, closed), *task_counts(world.jobs)]
     standings = queue_standings(world.cluster, world.queue, now, world.planner.owners_of)
     for metric, field in _STANDING.items():
         values += gauges(metric, _amounts(standings, field))

@@ -15,6 +15,7 @@ from corral.model.metrics.family import QUEUE as QUEUE
 from corral.model.metrics.family import Family as Family
 from corral.model.metrics.family import Kind as Kind
 from corral.model.metrics.node_families import NODE_FAMILIES
+from corral.model.metrics.service_families import SERVICE_FAMILIES
 from corral.model.metrics.task_families import TASK_FAMILIES
 
 _WAITS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0)
@@ -146,6 +147,6 @@ _TABLE: Final = (
     _queue(Metric.QUEUE_WANTED, "What the waiting jobs of a queue need to begin"),
 )
 FAMILIES: Final[Mapping[str, Family]] = {
-    each.name: each for each in (*_TABLE, *TASK_FAMILIES, *DEVICE_FAMILIES, *NODE_FAMILIES)
+    each.name: each for each in (*_TABLE, *SERVICE_FAMILIES, *TASK_FAMILIES, *DEVICE_FAMILIES, *NODE_FAMILIES)
 }
 """All metrics by name, in the order of the page."""

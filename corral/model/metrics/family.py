@@ -34,6 +34,8 @@ class Family(NamedTuple):
     """Whether its sum over all queues has a meaning, and is told to everybody."""
     named_by: str = "Corral"
     """Whose name it is: one given by others keeps their form."""
+    kept: bool = True
+    """Whether the store of series keeps it; not where other series tell the same with fewer labels."""
 
     @property
     def names_somebody(self) -> bool:

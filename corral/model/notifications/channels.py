@@ -36,6 +36,8 @@ SEALED: Final = "notify"
 """The kind of owner under which sealed addresses and keys are stored: `notify:USER`."""
 KINDS_HERE: Final = "notification-kinds"
 """The setting of the store with the kinds of channels that this server can send to; control writes it."""
+NETWORKS_HERE: Final = "notification-networks"
+"""The setting of the store with the private networks that this server may send to; control writes it."""
 KEY_SUFFIX: Final = ":key"
 """After the id of a channel, the name of the secret with its signing key; the id itself names that of its address."""
 

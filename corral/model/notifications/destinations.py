@@ -1,7 +1,9 @@
 """Which addresses messages may go to: none that only this server's network reaches, unless they are listed.
 
-So nobody can use the server to call services behind its firewall (server-side request forgery). Addresses are judged
-after the name was resolved, and the connection goes to the address that was judged.
+So nobody can use the server to call services behind its firewall (server-side request forgery). A host that is written
+as an address is judged when a channel is added. A name is judged each time, after it was resolved, and the connection
+goes to the address that was judged. Nothing that a user is told depends on what a name resolves to, so that nobody can
+look up names that only this server's network knows.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _SPECIAL: Final = tuple(map(IPv4Network, ("100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24")))
 """Carrier-grade NAT and protocol assignments, where two clouds have their metadata, and the host of Azure's agents."""
 _PORTS: Final = {"https": 443, "http": 80}
+_LOOPBACK: Final = IPv4Address("127.0.0.1")
+_UNENCRYPTED: Final = "the address must begin with https:// outside the networks that an administrator lists"
 
 
 class Destination(NamedTuple):
@@ -55,7 +59,7 @@ def read_url(text: str) -> Destination:
         raise ValueError("the URL must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:
         raise ValueError("the URL must not hold a user or a password")
-    if port == 0 or len(parts.hostname) > 253 or parts.hostname.endswith(".."):
+    if port == 0 or len(parts.hostname) > 253 or parts.hostname.endswith("..") or _is_odd_number(parts.hostname):
         raise ValueError("the URL has no valid host and port")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Destination(parts.scheme == "https", parts.hostname, port or _PORTS[parts.scheme], target)
@@ -89,6 +93,32 @@ def refusal(address: Address, listed: Sequence[Network]) -> str:
         if special or not inner.is_global:
             return f"{address} is a private or special address; an administrator can list its network (notify_private)"
     return ""
+
+
+def host_refusal(place: Destination, listed: Sequence[Network]) -> str:
+    """Why no message may go to a host whatever names resolve to, as a clause; "" if it is a name, or may be used."""
+    if not place.encrypted and not listed:
+        return _UNENCRYPTED
+    name = place.host.rstrip(".")
+    address = _LOOPBACK if name == "localhost" or name.endswith(".localhost") else address_of(place.host)
+    return "" if address is None else address_refusal(place, address, listed)
+
+
+def address_refusal(place: Destination, address: Address, listed: Sequence[Network]) -> str:
+    """Why no message for a place may go to one of its addresses, as a clause; "" if it may."""
+    why = refusal(address, listed)
+    return why or ("" if place.encrypted or is_listed(address, listed) else _UNENCRYPTED)
+
+
+def _is_odd_number(host: str) -> bool:
+    """Whether a resolver reads the host as an IPv4 address that is not written as four numbers (`127.1`, `0x7f000001`).
+
+    A name's last part is no number: WHATWG's URL standard, "ends in a number checker".
+    """
+    if ":" in host:
+        return False
+    last = host.rstrip(".").rpartition(".")[2]
+    return (last.isdigit() or last.startswith("0x")) and (host.endswith(".") or address_of(host) is None)
 
 
 def address_of(text: str) -> Address | None:

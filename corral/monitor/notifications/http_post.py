@@ -1,13 +1,15 @@
 """POST to an address that people choose, without becoming a way into the server's own network.
 
 The name is resolved once, each answer is judged, and the connection goes to an answer that may be used, so that a name
-whose answers change (DNS rebinding) gains nothing. Redirects are refused, only the head of the answer is read, proxies of
+whose answers change (DNS rebinding) gains nothing. A name that is unknown and one whose addresses may not be used are
+refused with the same words, which hold no address. Redirects are refused, only the head of the answer is read, proxies of
 the environment are not used, and everything together ends in time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import ssl
@@ -15,7 +17,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from corral.kernel.errors import InvalidInput, Unavailable
-from corral.model.notifications.destinations import Destination, Network, address_of, is_listed, read_url, refusal
+from corral.model.notifications.destinations import (
+    Destination,
+    Network,
+    address_of,
+    address_refusal,
+    host_refusal,
+    read_url,
+)
 
 SECONDS: Final = 15.0
 """Seconds that a whole call may take."""
@@ -70,25 +79,28 @@ class Poster:
             reason = error.verify_message
             raise Unavailable("webhook-untrusted", f"The certificate of {place.host} is not valid: {reason}.") from None
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            reason = (str(error) or type(error).__name__)[:200]
-            raise Unavailable("webhook-unreachable", f"{place.host} cannot be reached: {reason}.") from None
+            raise Unavailable("webhook-unreachable", f"{place.host} cannot be reached: {_reason(error)}.") from None
         _judge(place, head)
 
     async def _address(self, place: Destination) -> str:
         """The first address of the host that may be used."""
-        literal = address_of(place.host)
-        given = [place.host] if literal is not None else await self._resolve(place.host, place.port)
-        why = "the name has no address"
+        if why := host_refusal(place, self._listed):
+            raise InvalidInput("webhook-refused", f"Nothing is sent to {place.host}: {why}.")
+        if address_of(place.host) is not None:
+            return place.host
+        try:
+            given = await self._resolve(place.host, place.port)
+        except (OSError, UnicodeError):  # the latter for a name that DNS cannot have
+            given = ()
         for text in given:
             address = address_of(text)
-            if address is None:
-                continue
-            why = refusal(address, self._listed)
-            if not why and not place.encrypted and not is_listed(address, self._listed):
-                why = "the address must begin with https:// outside the networks that an administrator lists"
-            if not why:
+            if address is not None and not address_refusal(place, address, self._listed):
                 return text
-        raise InvalidInput("webhook-refused", f"Nothing is sent to {place.host}: {why}.")
+        raise Unavailable(
+            "webhook-no-address",
+            f"{place.host} has no address that messages may go to: a public one with https://, or one in a network that "
+            "an administrator lists (notify_private).",
+        )
 
     async def _exchange(self, place: Destination, address: str, request: bytes) -> bytes:
         """Send the request to an address; returns the line of the answer's status."""
@@ -100,6 +112,12 @@ class Poster:
             return await reader.readuntil(b"\n")
         finally:
             writer.transport.abort()
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a connection, without the address that the host resolved to."""
+    number = error.errno if isinstance(error, OSError) else None
+    return type(error).__name__ if number is None or number <= 0 else os.strerror(number)
 
 
 def _request(place: Destination, body: bytes, headers: Mapping[str, str]) -> bytes:

@@ -150,6 +150,8 @@ class Notifier:
         if self._cursor is None:
             stored = await self._store.setting(self._setting)
             self._cursor = self._stored = stored if isinstance(stored, int) and people else last
+            if people and not isinstance(stored, int):  # a restart from now on goes on from here
+                await self._store.queue_messages((), self._clock.now(), cursor=last)
         if not people:
             self._cursor = last
             return 0

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from corral.model.metrics.families import Kind
+from corral.model.metrics.families import FAMILIES, Kind
 from corral.model.metrics.job_figures import family_of, job_of
 from corral.model.metrics.samples import Samples
 from corral.model.series import MOST_SERIES, SeriesQuestion, SeriesView
@@ -40,6 +40,7 @@ _SET_BACK: Final = 4
 _MOST_UNSTORED: Final = 2 * FINE.steps
 """Steps that are held in memory while the file takes nothing."""
 _LONGEST_LABELS: Final = 1000
+_NOT_KEPT: Final = frozenset(name for name, family in FAMILIES.items() if not family.kept)
 
 Name = tuple[str, tuple[str, ...]]
 """A family, and the values of its labels."""
@@ -265,9 +266,10 @@ class SeriesStore:
 
 
 def _values(samples: Samples) -> Iterator[tuple[Name, float]]:
-    """The values; of a histogram how many values it has, and their sum."""
+    """The values that are kept; of a histogram how many values it has, and their sum."""
     for family, labels, value in samples.values:
-        yield (family, labels), value
+        if family not in _NOT_KEPT:
+            yield (family, labels), value
     for each in samples.distributions:
         yield (f"{each.family}_count", each.labels), float(sum(each.counts))
         yield (f"{each.family}_sum", each.labels), each.sum if math.isfinite(each.sum) else 0.0

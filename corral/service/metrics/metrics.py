@@ -17,7 +17,7 @@ from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.metrics.exposition import page
-from corral.service.metrics.process import process_samples
+from corral.service.metrics.process import ProcessFigures, part_of_server
 
 log = structlog.get_logger()
 
@@ -35,6 +35,7 @@ class Metrics:
         self._pages: dict[bool, asyncio.Task[bytes]] = {}
         self._until: dict[bool, float] = {}
         self._failing = False
+        self._process = ProcessFigures("front")
 
     async def page(self, actor: Actor | None) -> bytes:
         """Prometheus' text: totals for everybody, and series by queue and task for those who may read both.
@@ -52,10 +53,15 @@ class Metrics:
         return await asyncio.shield(made)
 
     async def _make(self, *, everybody: bool) -> bytes:
-        own = Samples((Value(Metric.INFO, (corral.__version__,), 1.0),)) + process_samples("front")
         scheduler = await self._ask_control()
-        up = Samples((Value(Metric.SCHEDULER_UP, (), float(scheduler is not None)),))
-        samples = own + up + (scheduler or Samples())
+        own = [
+            Value(Metric.INFO, (corral.__version__,), 1.0),
+            Value(Metric.SCHEDULER_UP, (), float(scheduler is not None)),
+            part_of_server("front", ready=True),
+        ]
+        if scheduler is None:
+            own.append(part_of_server("control", ready=False, phase="unknown"))
+        samples = Samples(tuple(own)) + self._process.samples() + (scheduler or Samples())
         return await asyncio.to_thread(page, samples, everybody=everybody)
 
     async def _ask_control(self) -> Samples | None:

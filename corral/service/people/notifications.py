@@ -13,6 +13,7 @@ from corral.model.notifications.channels import (
     KINDS_HERE,
     LEAST_WAITING,
     MOST_WAITING,
+    NETWORKS_HERE,
     Channel,
     ChannelKind,
     ChannelView,
@@ -20,7 +21,7 @@ from corral.model.notifications.channels import (
     NotificationView,
     Outgoing,
 )
-from corral.model.notifications.destinations import read_url
+from corral.model.notifications.destinations import host_refusal, read_networks, read_url
 from corral.model.notifications.happenings import abbreviated, expanded
 from corral.model.notifications.messages import Message, about_code, about_test
 from corral.model.notifications.signatures import is_code, signing_key, verification_code
@@ -81,7 +82,7 @@ class Notifications:
                 "A channel's name has up to 63 letters, digits, . _ - and begins with a letter or digit.",
             )
         await self._check_kind(kind)
-        shown, told = _shown(kind, address), _events(events)
+        shown, told = await self._shown(kind, address), _events(events)
         _check_preferences(waiting, jobs)
         await self._check_rate(actor, "code/", _DAY, _CODES_A_DAY)
         now = self._clock.now()
@@ -185,6 +186,25 @@ class Notifications:
             why = "it has no mail server (CORRAL_MAIL_SERVER)" if kind == ChannelKind.MAIL else "its control never ran"
             raise Conflict("no-such-kind", f"This server sends nothing to channels of the kind {kind}: {why}.")
 
+    async def _shown(self, kind: str, address: str) -> str:
+        """The address as it may be shown; raises InvalidInput for one that is none, or that nothing is sent to.
+
+        Names are not resolved here: the answer would tell what only this server's network knows.
+        """
+        if kind == ChannelKind.MAIL:
+            if not address:
+                raise InvalidInput("bad-email", "A mail channel needs an address.")
+            check_email(address)
+            return address
+        try:
+            place = read_url(address)
+        except ValueError as error:
+            raise InvalidInput("bad-webhook", f"The address is not a webhook: {error}.") from None
+        listed = read_networks(",".join(await self._store.setting(NETWORKS_HERE, [])))
+        if why := host_refusal(place, listed):
+            raise InvalidInput("webhook-refused", f"Nothing is sent to {place.host}: {why}.")
+        return place.shown
+
     async def _check_rate(self, actor: Actor, prefix: str, seconds: float, most: int) -> None:
         since = self._clock.now() - seconds
         if await self._store.messages_since(actor.user, prefix, since) >= most:
@@ -207,19 +227,6 @@ def _fields(channel: Channel) -> dict[str, Any]:
         "jobs": channel.jobs,
         "created_at": rfc3339(channel.created_at),
     }
-
-
-def _shown(kind: str, address: str) -> str:
-    """The address as it may be shown; raises InvalidInput for one that is none."""
-    if kind == ChannelKind.MAIL:
-        if not address:
-            raise InvalidInput("bad-email", "A mail channel needs an address.")
-        check_email(address)
-        return address
-    try:
-        return read_url(address).shown
-    except ValueError as error:
-        raise InvalidInput("bad-webhook", f"The address is not a webhook: {error}.") from None
 
 
 def _events(words: Sequence[str]) -> tuple[str, ...]:

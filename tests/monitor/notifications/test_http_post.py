@@ -44,12 +44,15 @@ async def test_a_request_is_sent_as_it_is_and_a_good_answer_ends_it(receiver: Re
     assert request.json == {"a": 1}
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "x.localhost.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"]
+)
 async def test_this_machine_is_not_reached_without_its_network(receiver: Receiver, host: str) -> None:
-    for scheme in ("http", "https"):
-        with pytest.raises(InvalidInput, match="private or special address") as refused:
-            await Poster().post(f"{scheme}://{host}:{receiver.port}/s3cret", b"{}", {})
-        assert "s3cret" not in refused.value.message and "notify_private" in refused.value.message
+    with pytest.raises(InvalidInput, match="private or special address") as refused:
+        await Poster().post(f"https://{host}:{receiver.port}/s3cret", b"{}", {})
+    assert "s3cret" not in refused.value.message and "notify_private" in refused.value.message
+    with pytest.raises(InvalidInput, match=r"https:// outside the networks"):
+        await Poster().post(f"http://{host}:{receiver.port}/s3cret", b"{}", {})
     assert receiver.connections == 0
 
 
@@ -61,11 +64,29 @@ async def test_a_name_is_asked_once_and_the_judged_address_is_used(receiver: Rec
     assert receiver.requests[0].headers["host"] == f"rebinding.example:{receiver.port}"
 
 
-async def test_a_name_that_leads_to_a_private_address_is_refused(receiver: Receiver) -> None:
-    for answers in (["127.0.0.1"], ["169.254.169.254", "::1"], ["::ffff:127.0.0.1"], ["fe80::1%eth0"]):
-        with pytest.raises(InvalidInput, match=r"Nothing is sent to rebinding\.example"):
-            await Poster(resolve=Answers(answers)).post(f"https://rebinding.example:{receiver.port}/", b"{}", {})
+async def test_a_name_that_leads_to_a_private_address_is_refused_as_one_that_does_not_exist(receiver: Receiver) -> None:
+    """Nobody can learn names that only the server can resolve, or where they lead."""
+    url = f"https://rebinding.example:{receiver.port}/"
+
+    async def nothing(host: str, port: int) -> Sequence[str]:
+        raise OSError(-2, "Name or service not known")
+
+    told = set()
+    for answers in (["127.0.0.1"], ["169.254.169.254", "::1"], ["::ffff:127.0.0.1"], ["fe80::1%eth0"], [], None):
+        names = nothing if answers is None else Answers(answers)
+        with pytest.raises(Unavailable) as refused:
+            await Poster(resolve=names).post(url, b"{}", {})
+        told.add((refused.value.code, refused.value.message))
+    ((code, message),) = told
+    assert code == "webhook-no-address" and message.startswith("rebinding.example has no address that messages may")
     assert receiver.connections == 0
+
+
+async def test_an_address_that_a_name_leads_to_is_not_told_when_nobody_listens() -> None:
+    async with receiving() as made:
+        port = made.port
+    with pytest.raises(Unavailable, match=r"^inner\.example cannot be reached: Connection refused\.$"):
+        await Poster(HERE, resolve=Answers(["127.0.0.1"])).post(f"http://inner.example:{port}/", b"{}", {})
 
 
 async def test_of_several_addresses_one_that_may_be_used_is(receiver: Receiver) -> None:
@@ -76,18 +97,17 @@ async def test_of_several_addresses_one_that_may_be_used_is(receiver: Receiver) 
 
 async def test_plain_http_goes_only_to_listed_networks() -> None:
     with pytest.raises(InvalidInput, match="must begin with https://"):
+        await Poster().post("http://public.example/", b"{}", {})
+    with pytest.raises(InvalidInput, match="must begin with https://"):
+        await Poster(HERE).post("http://93.184.215.14/", b"{}", {})
+    with pytest.raises(Unavailable, match="has no address that messages may go to"):
         await Poster(HERE, resolve=Answers(["93.184.215.14"])).post("http://public.example/", b"{}", {})
 
 
-async def test_names_that_do_not_resolve_are_tried_later() -> None:
-    async def nothing(host: str, port: int) -> Sequence[str]:
-        raise OSError(-2, "Name or service not known")
-
-    with pytest.raises(Unavailable, match=r"gone\.example cannot be reached"):
-        await Poster(resolve=nothing).post("https://gone.example/", b"{}", {})
-    with pytest.raises(InvalidInput, match="the name has no address"):
-        await Poster(resolve=Answers([])).post("https://gone.example/", b"{}", {})
+async def test_names_are_resolved_by_the_system() -> None:
     assert "127.0.0.1" in await resolve("127.0.0.1", 80)
+    with pytest.raises(Unavailable, match=r"has no address that messages may go to"):
+        await Poster().post(f"https://{'x' * 64}.example/", b"{}", {})
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -179,7 +179,7 @@ async def test_without_a_mail_server_the_history_says_so(world: World) -> None:
     ("address", "said"),
     [
         ("https://10.0.0.1/hook", "Nothing is sent to 10.0.0.1: 10.0.0.1 is a private or special address"),
-        ("http://[::ffff:169.254.169.254]/latest", "private or special address"),
+        ("https://[::ffff:169.254.169.254]/latest", "private or special address"),
         ("https://u:p@x.org/", "must not hold a user or a password"),
     ],
 )
