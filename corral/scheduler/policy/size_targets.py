@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from msgspec import structs
@@ -13,7 +13,7 @@ from corral.model.plan import Eviction, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.policy.allot import Allot, ElasticGang, prepares
+from corral.scheduler.policy.allot import Allot, ElasticGang, Target, prepares
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.gang_resources import with_extra
@@ -35,20 +35,19 @@ class SizeTargets:
         """Whether the part decides for gangs that are not elastic, too."""
         gangs = _every(cluster, queue) if self.every_gang else _elastic(cluster, queue)
         self._prepared: object = None
+        self.by_job: Mapping[JobId, Target]
+        """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
         if prepares(allot):
             self._prepared = last._prepared if last is not None and follows else allot.prepare(cluster, gangs)
             self.by_job = allot.targets_of(self._prepared, cluster, now)
         else:
             self.by_job = allot.targets(cluster, gangs, now)
-        """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
         self.unchanged = last is not None and follows and self.by_job is last.by_job
         """Whether they are those of the plan before, in the same state of cluster and queue."""
-        if last is not None and self.unchanged:
-            self.surplus, self.ending = last.surplus, last.ending
-            return
-        self.surplus = [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
+        same = last if self.unchanged else None
+        self.surplus: list[list[Victim]] = self._surplus() if same is None else same.surplus
         """For each running gang with more tasks than its target, the tasks that it gives up."""
-        self.ending = [gang for job in sorted(self.by_job) if (gang := self._misplaced(job))] if self.every_gang else []
+        self.ending: list[RunningGang] = self._ending() if same is None else same.ending
         """The running gangs that should not run now, or on another model."""
 
     def limited(self, request: GangRequest) -> GangRequest | None:
@@ -95,6 +94,12 @@ class SizeTargets:
                 )
                 found.append((victim, eviction))
         return found
+
+    def _surplus(self) -> list[list[Victim]]:
+        return [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
+
+    def _ending(self) -> list[RunningGang]:
+        return [gang for job in sorted(self.by_job) if (gang := self._misplaced(job))] if self.every_gang else []
 
     def _misplaced(self, job: JobId) -> RunningGang | None:
         gang, target = self._cluster.gangs.by_job.get(job), self.by_job[job]
