@@ -60,7 +60,7 @@ def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> NodeR
     if shape.share is not None and shape.share.memory_bytes:  # its part depends on the memory of each device
         devices = _devices(index, shape, mask, at)
     else:
-        key, known = _state(index, shape, mask, at), tree.rooms
+        key, known = node_state(index, shape, mask, at), tree.rooms
         found = known.get(key)
         if found is None:
             if len(known) >= _MOST_KNOWN:
@@ -70,8 +70,8 @@ def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> NodeR
     return NodeRoom(tree.nodes[at].name, index.cpu[at], index.memory[at], devices)
 
 
-def _state(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> Hashable:
-    """Return all that `_devices` depends on, for a shape that asks for no bytes of a device."""
+def node_state(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> Hashable:
+    """Return all that a node's `devices` depend on, for a shape that asks for no bytes of a device."""
     takes = shape.share or shape.devices > 0
     if shared := index.shared.at.get(at):
         return (index.tree.alike[at], index.free[at], mask, takes, index.shareable(at), *shared.items())

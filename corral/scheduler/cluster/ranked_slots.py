@@ -7,12 +7,12 @@ fits does not depend on the part.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corral.scheduler.cluster.device_fraction import FractionSlots
-from corral.scheduler.cluster.node_room import node_room
+from corral.scheduler.cluster.node_room import node_room, node_state
 from corral.scheduler.cluster.shape_slots import SECOND, Slots
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from corral.scheduler.cluster.engine_index import EngineIndex
     from corral.scheduler.placement.shape import TaskShape
     from corral.scheduler.policy.place import Place
+
+
+_MOST_RANKS: Final = 1 << 14
+"""The most ranks that are kept for one shape; beyond it all are forgotten."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class RankedSlots(Slots):
 
     def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing) -> None:
         self.placing: Placing = placing
+        self._ranks: dict[Hashable, int] = {}
+        """The ranks by `placing` of nodes with equal processors and devices, where the part ranks those alike."""
         super().__init__(index, shape, size, depth)
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
@@ -66,7 +72,7 @@ class RankedSlots(Slots):
             return self.sync(index)
         super().sync(index)
         if self.placing is not placing:
-            self.placing = placing
+            self.placing, self._ranks = placing, {}
             self._rank_all(index)
         return self
 
@@ -90,9 +96,21 @@ class RankedSlots(Slots):
             insort(self._order, entry)
 
     def _entry(self, index: EngineIndex, at: int) -> int:
-        placing, shape = self.placing, self.shape
-        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at), placing.context)
-        return (rank * SECOND + min(self._kept[at], SECOND - 1)) * SECOND + at
+        return (self._rank(index, at) * SECOND + min(self._kept[at], SECOND - 1)) * SECOND + at
+
+    def _rank(self, index: EngineIndex, at: int) -> int:
+        """Return the part's rank of a node; nodes that it ranks alike are asked about once."""
+        part, shape, mask = self.placing.part, self.shape, self.masks[at]
+        apart = shape.share is not None and shape.share.memory_bytes  # devices of different memory are told apart
+        if apart or not getattr(part, "ranks_alike", False):
+            return part.rank(shape, node_room(index, shape, mask, at), self.placing.context)
+        key, known = (index.cpu[at], node_state(index, shape, mask, at)), self._ranks
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST_RANKS:
+                known.clear()
+            found = known[key] = part.rank(shape, node_room(index, shape, mask, at), self.placing.context)
+        return found
 
     def same_as(self, other: Slots) -> bool:
         """Return whether both hold the same data; both must be in sync with their engines."""
@@ -107,7 +125,7 @@ class RankedSlots(Slots):
         """Return an independent copy that follows a copy of the engine."""
         twin = super().copy()
         assert isinstance(twin, RankedSlots)
-        twin.placing = self.placing
+        twin.placing, twin._ranks = self.placing, dict(self._ranks)
         twin._entries, twin._order = self._entries[:], self._order[:]
         return twin
 

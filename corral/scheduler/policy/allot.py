@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeGuard
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
@@ -79,6 +79,26 @@ class Allot(Protocol):
         `gangs` is computed only as far as it is read. Change nothing in `cluster`; `cluster.history` has the past.
         """
         ...
+
+
+class PreparedAllot(Allot, Protocol):
+    """An *allot* part of which most work follows from events alone, so that a plan without an event need not repeat it.
+
+    An installed part is asked for `targets` at each plan.
+    """
+
+    def prepare(self, cluster: Cluster, gangs: Iterable[ElasticGang]) -> object:
+        """Return what the targets follow from beside the time; asked again after each event."""
+        ...
+
+    def targets_of(self, prepared: object, cluster: Cluster, now: float) -> Mapping[JobId, Target]:
+        """Return the same as `targets`; the very same mapping while no target of what was prepared changes."""
+        ...
+
+
+def prepares(part: Allot) -> TypeGuard[PreparedAllot]:
+    """Return whether a part is a `PreparedAllot`, in a fraction of the time of `isinstance`."""
+    return hasattr(part, "targets_of")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Typical(NamedTuple):
     model: str = ""
 
 
-Left = Sequence[tuple[str, int]]
+Left = tuple[tuple[str, int], ...]
 """The model of each device of a node, and what is left of it."""
 
 
@@ -54,6 +54,8 @@ class Expected:
     typical: tuple[tuple[Typical, int], ...]
     ranks: dict[tuple[object, ...], int] = field(default_factory=dict, compare=False)
     """Ranks by shape and what is left: a cache."""
+    known: dict[tuple[int, Left], int] = field(default_factory=dict, compare=False)
+    """The fragmentation by what is left: a cache; tasks of different shapes often leave the same."""
 
     @cached_property
     def using_devices(self) -> tuple[tuple[Typical, int], ...]:
@@ -66,10 +68,16 @@ class Expected:
         return sum(weight for _, weight in self.typical)
 
     def fragmentation(self, cpu: int, left: Left) -> int:
-        """Return the fragmentation of a node, in millionths of a device times the sum of the weights.
+        """Return the fragmentation of a node, in millionths of a device times the sum of the weights."""
+        found = self.known.get((cpu, left))
+        if found is None:
+            if len(self.known) >= _MOST_KEPT:
+                self.known.clear()
+            found = self.known[cpu, left] = self._fragmentation(cpu, left)
+        return found
 
-        O(typical tasks x log devices), for those that name a model O(devices).
-        """
+    def _fragmentation(self, cpu: int, left: Left) -> int:
+        """Return it for a new state; O(typical tasks x log devices), for those that name a model O(devices)."""
         amounts = sorted([amount for _, amount in left])
         above = [*accumulate(reversed(amounts), initial=0)]
         lost, count = above[-1] * self.weight, len(amounts)
@@ -104,7 +112,7 @@ class Expected:
 
 
 def _left(devices: Sequence[DeviceRoom], taken: dict[int, int]) -> Left:
-    return [(device.model, max(0, device.left - taken.get(device.number, 0))) for device in devices]
+    return tuple([(device.model, max(0, device.left - taken.get(device.number, 0))) for device in devices])
 
 
 def _choices(shape: TaskShape, node: NodeRoom) -> Iterator[dict[int, int]]:
@@ -123,6 +131,7 @@ class FragmentationGradient:
 
     changes_with_time: ClassVar[bool] = False
     fills: ClassVar[bool] = False
+    ranks_alike: ClassVar[bool] = True
 
     def prepare(self, cluster: Cluster, waiting: Waiting, now: float) -> Expected:
         """Return the typical tasks: the most frequent of all that run and wait, counted in powers of two.

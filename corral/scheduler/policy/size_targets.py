@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from msgspec import structs
@@ -13,7 +13,7 @@ from corral.model.plan import Eviction, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.policy.allot import Allot, ElasticGang
+from corral.scheduler.policy.allot import Allot, ElasticGang, Target, prepares
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.gang_resources import with_extra
@@ -23,16 +23,31 @@ from corral.scheduler.queues.waiting_queue import Queue
 class SizeTargets:
     """The targets of the elastic gangs in one cycle."""
 
-    def __init__(self, cluster: Cluster, queue: Queue, allot: Allot, now: float) -> None:
+    def __init__(
+        self, cluster: Cluster, queue: Queue, allot: Allot, now: float, last: SizeTargets | None = None
+    ) -> None:
+        """`last` are those of a plan before; what holds until the next event is taken from them."""
         self._cluster = cluster
+        self._queue = queue
+        self._at = (cluster.revision, queue.revision)
+        follows = last is not None and last._cluster is cluster and last._queue is queue and last._at == self._at
         self.every_gang = bool(getattr(allot, "every_gang", False))
         """Whether the part decides for gangs that are not elastic, too."""
         gangs = _every(cluster, queue) if self.every_gang else _elastic(cluster, queue)
-        self.by_job = allot.targets(cluster, gangs, now)
+        self._prepared: object = None
+        self.by_job: Mapping[JobId, Target]
         """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
-        self.surplus = [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
+        if prepares(allot):
+            self._prepared = last._prepared if last is not None and follows else allot.prepare(cluster, gangs)
+            self.by_job = allot.targets_of(self._prepared, cluster, now)
+        else:
+            self.by_job = allot.targets(cluster, gangs, now)
+        self.unchanged = last is not None and follows and self.by_job is last.by_job
+        """Whether they are those of the plan before, in the same state of cluster and queue."""
+        same = last if self.unchanged else None
+        self.surplus: list[list[Victim]] = self._surplus() if same is None else same.surplus
         """For each running gang with more tasks than its target, the tasks that it gives up."""
-        self.ending = [gang for job in sorted(self.by_job) if (gang := self._misplaced(job))] if self.every_gang else []
+        self.ending: list[RunningGang] = self._ending() if same is None else same.ending
         """The running gangs that should not run now, or on another model."""
 
     def limited(self, request: GangRequest) -> GangRequest | None:
@@ -79,6 +94,12 @@ class SizeTargets:
                 )
                 found.append((victim, eviction))
         return found
+
+    def _surplus(self) -> list[list[Victim]]:
+        return [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
+
+    def _ending(self) -> list[RunningGang]:
+        return [gang for job in sorted(self.by_job) if (gang := self._misplaced(job))] if self.every_gang else []
 
     def _misplaced(self, job: JobId) -> RunningGang | None:
         gang, target = self._cluster.gangs.by_job.get(job), self.by_job[job]

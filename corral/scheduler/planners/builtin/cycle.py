@@ -51,6 +51,7 @@ class Cycle:
         policy: Policy,
         last: Reservation | None,
         now: float,
+        targets: SizeTargets,
         last_reserved_at: tuple[GangRequest, int] | None = None,
     ) -> None:
         self.trial = trial
@@ -63,7 +64,7 @@ class Cycle:
         self.head = QueueHead(trial, now, last, last_reserved_at, cluster_decides=isinstance(policy.place, Tightest))
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
-        self._targets = SizeTargets(trial.cluster, queue, policy.allot, now)
+        self._targets = targets
         self._queues = trial.cluster.queues
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()

@@ -24,6 +24,7 @@ from corral.scheduler.policy.faults import PartFailed, with_default
 from corral.scheduler.policy.order import Order, joint
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.size_targets import SizeTargets
 from corral.scheduler.queues.waiting_queue import Group, Queue
 
 ALIKE = 64
@@ -50,6 +51,8 @@ class Memory:
     """Without a `reservation`: the gangs, first one first, of which one is the head, if no other gang would fit."""
     seen: tuple[int, int] = (-1, -1)
     """The revisions of cluster and queue at which nothing could be placed."""
+    sizes: SizeTargets | None = None
+    """The sizes of elastic gangs in the last plan, with what holds of them until the next event."""
     next_look_at: float = inf
     """The time from which a plan may differ even without an event."""
 
@@ -113,8 +116,12 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         return Plan(cluster.revision, again_at=_known(memory.next_look_at))
     if not queue.groups and not policy.reads_reports and not policy.changes_with_time:
         return _nothing_waits(cluster, queue, memory, inf)
+    sizes = memory.sizes = SizeTargets(cluster, queue, policy.allot, now, memory.sizes)
+    if sizes.unchanged and memory.seen == (cluster.revision, queue.revision) and _only_sizes_change(policy):
+        memory.next_look_at = now + policy.review_seconds
+        return Plan(cluster.revision, again_at=memory.next_look_at)
     trial = Trial(cluster)
-    cycle = Cycle(trial, queue, policy, memory.reservation, now, memory.reserved_at)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now, sizes, memory.reserved_at)
     if not queue.groups and not cycle.shrinks:
         return _nothing_waits(cluster, queue, memory, cycle.next_look_at)
     _reconsider(trial, queue, memory)
@@ -141,6 +148,15 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     again = _known(cycle.next_look_at)
     lapsed = tuple(sorted(cycle.lapsed))
     return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
+
+
+def _only_sizes_change(policy: Policy) -> bool:
+    """Return whether time alone can let a gang start or yield only by another size.
+
+    A gang that would delay the head does so later as well, because the time until the head starts only shrinks.
+    """
+    others_change = policy.order.changes_with_time or policy.place.changes_with_time or policy.fair
+    return not (others_change or policy.preemption or policy.consolidation or policy.move_seconds)
 
 
 def _nothing_waits(cluster: Cluster, queue: Queue, memory: Memory, next_look_at: float) -> Plan:

@@ -3,43 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from corral.kernel.ids import JobId
 from corral.scheduler.policy.gavel.demand import Demand
+
+Rank = tuple[float, float, float]
+"""Priority descending, then the service received, then the slower model last; the lowest comes first."""
+
+
+class Running(NamedTuple):
+    """A job of which what it received grows with time."""
+
+    number: int
+    """Its position among the demands."""
+    model: int
+    """The position of the model whose time it receives; -1: it is counted for none."""
+    since: float
+    """From when on time is to be added to what its demand says, in seconds since 1970."""
+    leased_until: float
+    """Until when it keeps its devices, whatever is chosen; infinite if it must not be preempted."""
+
+
+class Choice:
+    """Chooses among the same jobs with the same fractions at one time after another.
+
+    `fractions` are the fractions of time that each job should have on each model, and `room` the devices of each. Pairs
+    of job and model are taken by priority: the fraction over the seconds that the job has had on that model already. Jobs
+    that stay keep their model. A job with a fraction of 0 runs where room is left, the one that received least first.
+    The pairs of jobs that wait are sorted once: O(n m log(n m)) for n jobs on m models.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Demand],
+        fractions: Sequence[Sequence[float]],
+        room: Sequence[int],
+        round_seconds: float,
+        running: Sequence[Running] = (),
+    ) -> None:
+        """`running` are the jobs whose demands are not up to date at each time that is asked about."""
+        self._found = found
+        self._fractions = fractions
+        self._room = room
+        self._round_seconds = round_seconds
+        self._running = running
+        moving = {each.number for each in running}
+        self._staying = [number for number, each in enumerate(found) if each.stays and number not in moving]
+        self._pairs = sorted(
+            pair
+            for number, each in enumerate(found)
+            if not each.stays and number not in moving
+            for pair in self._of(number, each.received)
+        )
+
+    def at(self, now: float) -> Mapping[JobId, int]:
+        """Return the position of the model on which each chosen job runs; jobs that are not in it do not run now."""
+        left, chosen = list(self._room), dict[JobId, int]()
+        staying, pairs = list(self._staying), self._pairs
+        if self._running:
+            pairs = list(pairs)
+            for each in self._running:
+                if now < each.leased_until:
+                    staying.append(each.number)
+                else:
+                    pairs += self._of(each.number, self._received(each, now))
+            pairs.sort()
+        for number in staying:
+            demand = self._found[number]
+            if demand.on >= 0:
+                chosen[demand.job] = demand.on
+                left[demand.on] -= demand.devices
+        for _, number, at in pairs:
+            demand = self._found[number]
+            if demand.job not in chosen and demand.devices <= left[at]:
+                chosen[demand.job] = at
+                left[at] -= demand.devices
+        return chosen
+
+    def _received(self, running: Running, now: float) -> Sequence[float]:
+        """Return the seconds that a running job held devices of each model, until `now`."""
+        before = self._found[running.number].received
+        if running.model < 0 or now <= running.since:
+            return before
+        received = list(before)
+        received[running.model] += now - running.since
+        return received
+
+    def _of(self, number: int, received: Sequence[float]) -> list[tuple[Rank, int, int]]:
+        """Return the pairs of a job with the models on which it can run."""
+        each, fractions = self._found[number], self._fractions[number]
+        service = sum(received) * each.devices
+        found = []
+        for at, speed in enumerate(each.speeds):
+            if speed > 0:
+                fraction = fractions[at] if fractions[at] > 1e-6 else 0.0
+                priority = fraction / (received[at] + self._round_seconds / 2)
+                found.append(((-priority, service, -speed), number, at))
+        return found
 
 
 def choose(
     found: Sequence[Demand], fractions: Sequence[Sequence[float]], room: Sequence[int], round_seconds: float
 ) -> Mapping[JobId, int]:
-    """Return the position of the model on which each chosen job runs; jobs that are not in it do not run now.
-
-    `fractions` are the fractions of time that each job should have on each model, and `room` the devices of each. Pairs
-    of job and model are taken by priority: the fraction over the seconds that the job has had on that model already. Jobs
-    that stay keep their model. A job with a fraction of 0 runs where room is left, the one that received least first.
-    O(n m log(n m)).
-    """
-    left, chosen = list(room), dict[JobId, int]()
-    for each in found:
-        if each.stays and each.on >= 0:
-            chosen[each.job] = each.on
-            left[each.on] -= each.devices
-    pairs = [
-        (*_rank(each, row, at, round_seconds), number, at)
-        for number, (each, row) in enumerate(zip(found, fractions, strict=True))
-        if not each.stays
-        for at, speed in enumerate(each.speeds)
-        if speed > 0
-    ]
-    for *_, number, at in sorted(pairs):
-        each = found[number]
-        if each.job not in chosen and each.devices <= left[at]:
-            chosen[each.job] = at
-            left[at] -= each.devices
-    return chosen
-
-
-def _rank(each: Demand, fractions: Sequence[float], at: int, round_seconds: float) -> tuple[float, float, float]:
-    """Return the key of a pair, lowest first: priority descending, then service received, then the slower model last."""
-    fraction = fractions[at] if fractions[at] > 1e-6 else 0.0
-    priority = fraction / (each.received[at] + round_seconds / 2)
-    return (-priority, sum(each.received) * each.devices, -each.speeds[at])
+    """Return the choice among demands that are up to date."""
+    return Choice(found, fractions, room, round_seconds).at(0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Final, NamedTuple
 
 from corral.kernel.ids import JobId
@@ -70,49 +71,84 @@ def held_by_others(cluster: Cluster, known: Mapping[JobId, object]) -> Counter[s
     return found
 
 
-def demands(
-    cluster: Cluster, gangs: Iterable[ElasticGang], models: Mapping[str, int], lease_seconds: float, now: float
-) -> list[Demand]:
-    """Return the demands of the gangs that ask for whole devices of one kind of role, by submission.
+class Asking(NamedTuple):
+    """A gang that has a demand, as far as time does not change it."""
+
+    request: GangRequest
+    tasks: int
+    devices: int
+    speeds: tuple[float, ...]
+    on: int
+    accrues: int
+    """The position of the model that it has used since `since`; -1: time is counted for no model."""
+    since: float | None
+    """When what it holds last changed, in seconds since 1970; None: it holds nothing."""
+    leased_until: float
+    """Until when it keeps its devices, in seconds since 1970; infinite: as long as it runs; below 0: it waits."""
+
+
+def asking(
+    cluster: Cluster, gangs: Iterable[ElasticGang], models: Mapping[str, int], lease_seconds: float
+) -> list[Asking]:
+    """Return the gangs that ask for whole devices of one kind of role, by submission.
 
     Running gangs stay where they are for a lease after their last start, and if they must not be preempted.
     """
-    names, found, counts = list(models), list[Demand](), tuple(models.items())
+    positions, counts = {name: at for at, name in enumerate(models)}, tuple(models.items())
+    found = []
     for gang in gangs:
         request = gang.request
-        asked = _asked(request)
-        devices = gang.least_devices
+        asked, devices = _asked(request), gang.least_devices
         if asked is None or not devices:
             continue
-        known = cluster.history.of(request.job, now)
+        known = cluster.history.of(request.job, -inf)
         said = request.speeds or tuple(known.model_speeds.items())
         speeds = relative_speeds(said, asked, counts, devices)
         if not any(speeds):
             continue
-        on = cluster.history.model(request.job) if gang.held else ""
-        done, left = work(request, known, dict(zip(names, speeds, strict=True)))
-        since = known.held_since
-        running = cluster.gangs.by_job.get(request.job)
-        fixed = running is not None and (running.guaranteed or not running.preemptible)
-        leased = since is not None and now < since + lease_seconds
-        found.append(
-            Demand(
-                job=request.job,
-                tasks=gang.least,
-                devices=devices,
-                speeds=speeds,
-                weight=1.0,
-                submitted=request.submitted_at,
-                age=max(0.0, now - request.submitted_at),
-                received=tuple(known.model_seconds.get(name, 0.0) for name in names),
-                done=done,
-                left=left,
-                on=names.index(on) if on in models else -1,
-                stays=bool(gang.held) and (fixed or leased),
-            )
-        )
-    found.sort(key=lambda each: (each.submitted, each.job))
+        model, since = cluster.history.model(request.job), known.held_since
+        leased_until = -inf
+        if gang.held:
+            running = cluster.gangs.by_job.get(request.job)
+            fixed = running is not None and (running.guaranteed or not running.preemptible)
+            leased_until = inf if fixed else -inf if since is None else since + lease_seconds
+        on = positions.get(model if gang.held else "", -1)
+        accrues = positions.get(model, -1) if model else -1
+        found.append(Asking(request, gang.least, devices, speeds, on, accrues, since, leased_until))
+    found.sort(key=lambda each: (each.request.submitted_at, each.request.job))
     return found
+
+
+def demands(
+    cluster: Cluster, gangs: Iterable[ElasticGang], models: Mapping[str, int], lease_seconds: float, now: float
+) -> list[Demand]:
+    """Return the demands of gangs at `now` (seconds since 1970), as `asking` selects and orders them."""
+    return demands_at(cluster, asking(cluster, gangs, models, lease_seconds), models, now)
+
+
+def demands_at(cluster: Cluster, found: Iterable[Asking], models: Mapping[str, int], now: float) -> list[Demand]:
+    """Return the demands of these gangs at `now` (seconds since 1970)."""
+    return [_demand(cluster, each, list(models), now) for each in found]
+
+
+def _demand(cluster: Cluster, asking: Asking, names: Sequence[str], now: float) -> Demand:
+    request = asking.request
+    known = cluster.history.of(request.job, now)
+    done, left = work(request, known, dict(zip(names, asking.speeds, strict=True)))
+    return Demand(
+        job=request.job,
+        tasks=asking.tasks,
+        devices=asking.devices,
+        speeds=asking.speeds,
+        weight=1.0,
+        submitted=request.submitted_at,
+        age=max(0.0, now - request.submitted_at),
+        received=tuple(known.model_seconds.get(name, 0.0) for name in names),
+        done=done,
+        left=left,
+        on=asking.on,
+        stays=now < asking.leased_until,
+    )
 
 
 Amounts = tuple[tuple[str, float], ...]

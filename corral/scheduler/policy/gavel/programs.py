@@ -199,11 +199,15 @@ def _solve(
     normal: Floats | None = None,
 ) -> Floats:
     """Return the x with table · x <= bounds, and normal · x = 1 if that is given, at which costs · x is smallest."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csc_array
 
-    equal = {} if normal is None else {"A_eq": normal[None, :], "b_eq": np.ones(1)}
-    found = linprog(costs, A_ub=csr_array(table), b_ub=bounds, bounds=list(limits), method="highs", **equal)
+    rows = [LinearConstraint(csc_array(table), -np.inf, bounds)]
+    if normal is not None:
+        rows.append(LinearConstraint(normal[None, :], 1.0, 1.0))
+    most = np.array([np.inf if high is None else high for _, high in limits])
+    # without whole numbers it is a linear program, and checks less of its input than `linprog`
+    found = milp(costs, constraints=rows, bounds=Bounds(np.zeros(len(most)), most))
     if found.x is None:
         raise ArithmeticError(f"the linear program has no solution: {found.message}")
     x: Floats = found.x
