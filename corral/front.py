@@ -9,7 +9,6 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -302,8 +301,3 @@ def listener_of(settings: Settings) -> socket.socket:
     """The supervisor's socket if there is one, or else a new one."""
     handle = os.environ.pop(LISTEN_FD, "")
     return socket.socket(fileno=int(handle)) if handle else listen(settings.host, settings.port)
-
-
-def portal_folder() -> Path:
-    """The folder of the built portal; it may not exist."""
-    return Path(str(files("corral.portal"))) / "static"
