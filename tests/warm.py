@@ -140,11 +140,18 @@ def _started() -> Warm:
 
 def main() -> None:
     """Load everything, then fork for each command until the tests' process has closed its end."""
+    from corral.api.tenants import GROUP as tenants_of_api
     from corral.forking import load_shared
+    from corral.kernel.plug_ins import plug_ins
+    from corral.service.tenant_settings import GROUP as tenants_of_settings
+    from corral.service.tenants import GROUP as tenants_of_service
 
     for name in (*_assembled(), *_ENGINES, *_COMMANDS):
         importlib.import_module(name)
     load_shared()
+    for group in (tenants_of_api, tenants_of_service, tenants_of_settings):
+        for point in plug_ins(group).values():
+            point.load()
     gc.collect()
     gc.freeze()
     commands = socket.socket(fileno=int(sys.argv[1]))
