@@ -22,7 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -57,6 +57,7 @@ _LEAVES: Final = 'env -i setsid sleep %(left)s & echo "$CORRAL_ATTEMPT" >> "$CRA
 _KINDS: Final = (_PLAIN,) * 8 + (_REMOVES, _LEAVES)
 _CLUSTER: Final = Path(__file__).parent.parent / "examples" / "cluster.yaml"
 """16 described devices, few enough that jobs sometimes wait for one that another job has just released."""
+Runner = Callable[[Sequence[str], Mapping[str, str]], subprocess.CompletedProcess[str]]
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _READY_SECONDS: Final = 30.0
 _END_SECONDS: Final = 120.0
@@ -90,11 +91,23 @@ class Tally:
         return not (broken or self.doubled or self.devices_doubled or self.left_behind)
 
 
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_CORRAL, *words], env=environment, capture_output=True, text=True, timeout=_READY_SECONDS, check=False
+    )
+
+
 class Victim:
     """A real server that is killed and started again on the same data folder."""
 
-    def __init__(self, folder: Path, *options: str, settings: Mapping[str, str] | None = None) -> None:
-        """`options` are those of `corral up` beside the data folder; by default 16 described devices and any port."""
+    def __init__(
+        self, folder: Path, *options: str, settings: Mapping[str, str] | None = None, corral: Runner = _started
+    ) -> None:
+        """`options` are those of `corral up` beside the data folder; by default 16 described devices and any port.
+
+        `corral` runs the command line with an environment; by default as a program of its own.
+        """
+        self._corral = corral
         self._options = options or ("--cluster", str(_CLUSTER), "--port", "0")
         self._environment = {**os.environ, **(settings or {})}
         self.data = folder / "data"
@@ -106,14 +119,8 @@ class Victim:
     def up(self) -> None:
         """Start the server unless its supervisor runs, and sign in the first time."""
         if supervisor.running(self.data) is None:
-            done = subprocess.run(
-                [*_CORRAL, "up", "--detach", "--data", str(self.data), *self._options, "-o", "json"],
-                env=self._environment,
-                capture_output=True,
-                text=True,
-                timeout=_READY_SECONDS,
-                check=False,
-            )
+            words = ["up", "--detach", "--data", str(self.data), *self._options, "-o", "json"]
+            done = self._corral(words, self._environment)
             if done.returncode != 0:
                 raise RuntimeError(f"the server did not start: {done.stderr or done.stdout}")
             ready = json.loads(done.stdout)
@@ -197,10 +204,10 @@ def submit(victim: Victim, number: int, draw: random.Random) -> tuple[str, int]:
     return made["id"], code
 
 
-def run(folder: Path, kills: int, seed: int, in_flight: int = 20) -> Tally:
-    """Kill `kills` times with `in_flight` jobs running, then count."""
+def run(folder: Path, kills: int, seed: int, in_flight: int = 20, corral: Runner = _started) -> Tally:
+    """Kill `kills` times with `in_flight` jobs running, then count; `corral` runs the command line."""
     draw = random.Random(seed)
-    victim = Victim(folder)
+    victim = Victim(folder, corral=corral)
     begun = time.monotonic()
     tally = Tally()
     expected: dict[str, int] = {}

@@ -103,8 +103,9 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.api.tenants import routes_of
-    from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
+    from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of
     from corral.kernel.garbage import map_large_blocks
+    from corral.portal import portal_folder
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from corral import datafolder, supervisor
 from corral.chosen_engines import chosen_engines
 from corral.engines.kind import DoctorOptions
-from corral.front import portal_folder
 from corral.kernel.errors import Conflict, CorralError
 from corral.lifecycle import ask_control
+from corral.portal import portal_folder
 from corral.service.health import FEW_DESCRIPTORS, descriptors_of, few_inodes
 from corral.settings import Settings
 
@@ -212,10 +212,10 @@ def _folder(settings: Settings) -> Iterator[Check]:
 
 
 def _blobs(settings: Settings) -> Iterator[Check]:
-    from corral.storage.remote_folder import open_folder
-
     if not settings.blobs:
         return
+    from corral.storage.remote_folder import open_folder
+
     try:
         asyncio.run(open_folder(settings.blobs))
         yield Check("blob store", "good", f"{settings.blobs} can be written and read")
@@ -224,12 +224,11 @@ def _blobs(settings: Settings) -> Iterator[Check]:
 
 
 def _sign_in(settings: Settings) -> Iterator[Check]:
+    if not settings.oidc_issuer:
+        return
     from corral.app import openid_settings
     from corral.service.openid.provider import Provider
     from corral.systemclock import SystemClock
-
-    if not settings.oidc_issuer:
-        return
 
     async def ask() -> None:
         provider = Provider(openid_settings(settings), SystemClock())
@@ -275,7 +274,7 @@ def _server(settings: Settings) -> Iterator[Check]:
 
 def _front(url: str) -> Check:
     """Check front by /readyz; its certificate may be for another name than the local address."""
-    trust = ssl.create_default_context()
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     try:
         with urllib.request.build_opener(

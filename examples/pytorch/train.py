@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy
 import torch
 import torch.distributed as dist
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -146,13 +144,17 @@ def ask_to_end(number: int, frame: object) -> None:
 def digits(data: Path | None) -> tuple[TensorDataset, TensorDataset]:
     """Images of 8 × 8 points (scikit-learn has 1,797): three quarters to train on, the rest to test with."""
     if data is None:
+        from sklearn.datasets import load_digits  # its import takes a second, which others are spared
+
         images, labels = load_digits(return_X_y=True)
     else:
         rows = numpy.loadtxt(data, delimiter=",")
         images, labels = rows[:, :64], rows[:, 64].astype(int)
-    parts = train_test_split(images / 16, labels, test_size=0.25, random_state=7, stratify=labels)
-    learn, ask, learn_labels, ask_labels = (torch.tensor(part) for part in parts)
-    return TensorDataset(learn.float(), learn_labels), TensorDataset(ask.float(), ask_labels)
+    points, wanted = torch.tensor(images / 16).float(), torch.tensor(labels)
+    order = torch.randperm(len(wanted), generator=torch.Generator().manual_seed(7))
+    parts = order[len(wanted) // 4 :], order[: len(wanted) // 4]
+    train, test = (TensorDataset(points[part], wanted[part]) for part in parts)
+    return train, test
 
 
 def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> float:

@@ -18,11 +18,12 @@ from corral.control.journal.folder import recorded
 from corral.control.journal.records import Step, decoded
 from corral.control.journal.replay import replay
 from corral.model.store_writes import IntentKind
+from tests import warm
 
 
 @pytest.mark.timeout(600)
 def test_fifty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
-    tally = crash.run(tmp_path, kills=50, seed=1)
+    tally = crash.run(tmp_path, kills=50, seed=1, corral=lambda words, env: warm.corral(words, env=env, seconds=60))
 
     assert tally.kills == 50
     assert tally.jobs >= 20

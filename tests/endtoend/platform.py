@@ -19,6 +19,7 @@ from typing import Any
 
 from corral.client import Client
 from corral.kernel.errors import Conflict
+from tests import warm
 from tests.reserved import task_ports
 from tests.terminals import Terminal
 
@@ -105,10 +106,7 @@ class Platform:
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `corral WORDS`, whatever its exit code."""
-        env = self.env | dict(env or {})
-        return subprocess.run(
-            [CORRAL, *words], env=env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
-        )
+        return warm.corral(words, env=self.env | dict(env or {}), cwd=folder, given=given, seconds=120)
 
     def terminal(self, *words: str) -> Terminal:
         """`corral WORDS` on a terminal of its own."""

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from corral import supervisor
 from corral.client import Client
+from tests import warm
 from tests.reserved import task_ports
 from tests.waiting import pause
 
@@ -56,6 +57,9 @@ def assert_sentence(message: str, *, ends: bool = True) -> None:
 class House:
     """A data folder and its server; `close` leaves no process and no file behind."""
 
+    fresh = False
+    """Whether each command is a new interpreter, and no fork of one that has the modules already."""
+
     def __init__(self, data: Path | None = None, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="corral-f-"))
         self.data = data or self.home / "data"
@@ -77,6 +81,8 @@ class House:
 
     def corral(self, *arguments: str, stdin: str = "", seconds: float = _HANG) -> subprocess.CompletedProcess[str]:
         """Run `corral ARGUMENTS` as a user would."""
+        if not self.fresh:
+            return warm.corral(arguments, env=self.environment, cwd=self.home, given=stdin, seconds=seconds)
         return subprocess.run(
             [*_CORRAL, *arguments],
             input=stdin,

@@ -207,6 +207,7 @@ def stack_of(pid: int) -> int:
 
 def test_front_and_control_are_forks_at_first_and_a_restarted_one_is_a_new_interpreter(build: Build) -> None:
     house = build()
+    house.fresh = True
     house.up()
     pids = house.processes()
     assert stack_of(pids["front"]) == stack_of(pids["control"]) != stack_of(pids["supervisor"])
@@ -218,6 +219,7 @@ def test_front_and_control_are_forks_at_first_and_a_restarted_one_is_a_new_inter
 
 def test_a_child_of_the_server_has_only_its_own_descriptors(build: Build) -> None:
     house = build()
+    house.fresh = True
     house.up()
     pids = house.processes()
     locks = {name: [each for each in open_files(pid) if each.endswith("supervisor.lock")] for name, pid in pids.items()}

@@ -20,6 +20,8 @@ NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod", "t
 _PLACES: Final = {"pytorch": "examples/pytorch"}
 """PyTorch is tested in the demo's own environment, because it is large."""
 _STAMP: Final = ".requirements.sha256"
+WITHOUT_COMPILER: Final = Path(__file__).with_name("without_compiler")
+"""A folder for PYTHONPATH: with it training programs start without PyTorch's compiler."""
 
 
 def cache_folder() -> Path:
@@ -39,6 +41,12 @@ def environment(name: str) -> Path:
                 _install_horovod(folder)
             (folder / _STAMP).write_text(_wanted(name))
     return folder / "bin"
+
+
+def digits() -> Path:
+    """scikit-learn's digits as a file for the PyTorch example's `--data`: with it a process need not import the library."""
+    (file,) = environment("pytorch").parent.glob("lib/python*/site-packages/sklearn/datasets/data/digits.csv.gz")
+    return file
 
 
 def is_built(name: str) -> bool:

@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,11 +17,11 @@ from typing import TypeVar
 import yaml
 
 from corral.client import Client
-from tests.frameworks.environments import ROOT
+from tests import warm
+from tests.frameworks.environments import ROOT, WITHOUT_COMPILER
 from tests.reserved import task_ports
 from tests.waiting import pause
 
-BIN = Path(sys.executable).parent
 T = TypeVar("T")
 
 
@@ -55,7 +53,7 @@ class Platform:
         self.corral("down", "--stop-jobs", "--data", self.data)
 
     def corral(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run([BIN / "corral", *words], env=self.env, capture_output=True, text=True, timeout=500)
+        done = warm.corral(words, env=self.env, seconds=500)
         assert done.returncode == code, f"corral {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -66,7 +64,10 @@ class Platform:
         file = folder / Path(path).name
         document = yaml.safe_load(file.read_text())
         if bin_folder is not None:
-            document["env"] = {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
+            path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+            document["env"] = {"PATH": path}
+            if document["framework"] == "pytorch":
+                document["env"]["PYTHONPATH"] = str(WITHOUT_COMPILER)
         file.write_text(yaml.safe_dump(document))
         return file
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from corral.scheduler.policy.history import SETTLING_SECONDS
-from tests.frameworks.environments import environment
+from tests.frameworks.environments import digits, environment
 from tests.frameworks.platform import Platform
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
@@ -57,7 +57,7 @@ def by_goodput(tmp_path: Path) -> Iterator[Platform]:
 
 
 def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 60 --pause 0.5")
+    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", f"{train()} --epochs 60 --pause 0.5")
     goes_from_four_to_two_and_back(platform, job, r"epoch (\d+)/60 loss ([\d.]+) .* processes {}\b")
 
 
@@ -70,7 +70,7 @@ def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_
     platform: Platform, tmp_path: Path
 ) -> None:
     holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
-    command = f"exec python train.py --epochs 20 --pause 0.5 --checkpoint {tmp_path / 'checkpoint.pt'}"
+    command = f"{train()} --epochs 20 --pause 0.5 --checkpoint {tmp_path / 'checkpoint.pt'}"
     checkpoint = {"signal": "SIGUSR1", "grace": "60s"}
     job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", command, checkpoint=checkpoint)
     platform.wait_for(job, r"epoch 2/20 .* processes 2\b")
@@ -96,7 +96,7 @@ def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_s
 ) -> None:
     holder_of_two = by_goodput.client.submit(json.dumps(holder(2)))["id"]
     # The rest after each epoch takes most of the time, so more workers bring hardly any throughput.
-    job = submit_for(by_goodput, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 400 --pause 3")
+    job = submit_for(by_goodput, "pytorch/elastic.yaml", "pytorch", f"{train()} --epochs 400 --pause 3")
     by_goodput.wait_for(job, r"epoch \d+/400 .* processes 2\b")
     by_goodput.wait_until(job, lambda _: measured(by_goodput, job), "throughput that counts for two workers")
     by_goodput.client.stop(holder_of_two)
@@ -120,6 +120,11 @@ def measured(platform: Platform, job: str) -> bool | None:
         return None
     ran = datetime.fromisoformat(work["at"]) - datetime.fromisoformat(started)
     return ran.total_seconds() > SETTLING_SECONDS or None
+
+
+def train() -> str:
+    """The PyTorch example's command, spared the import of scikit-learn."""
+    return f"exec python train.py --data {digits()}"
 
 
 def submit_for(platform: Platform, path: str, library: str, command: str, **fields: Any) -> str:

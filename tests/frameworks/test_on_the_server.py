@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from corral.kernel.tokens import derived_secret
-from tests.frameworks.environments import ROOT, cache_folder, environment
+from tests.frameworks.environments import ROOT, cache_folder, digits, environment
 from tests.frameworks.platform import Platform
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
@@ -112,7 +112,9 @@ def processes() -> Iterator[tuple[int, str]]:
 
 
 def test_elastic_pytorch_goes_on_when_a_worker_is_killed_and_when_it_is_scaled(platform: Platform) -> None:
-    job = platform.submit(platform.example("pytorch/elastic.yaml", environment("pytorch")))
+    file = platform.example("pytorch/elastic.yaml", environment("pytorch"))
+    file.write_text(file.read_text().replace("train.py", f"train.py --data {digits()}"))
+    job = platform.submit(file)
     platform.corral("scale", job, "2")
     platform.wait_for(job, r"epoch \d+/120 .* processes 2")
     done = last_epoch(platform, job)

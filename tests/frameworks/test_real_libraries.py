@@ -16,7 +16,7 @@ from corral.frameworks import Gang
 from corral.kernel.ids import JobId
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
-from tests.frameworks.environments import ROOT, environment
+from tests.frameworks.environments import ROOT, WITHOUT_COMPILER, environment
 from tests.frameworks.gangs import gang
 from tests.frameworks.harness import local_gang
 
@@ -38,7 +38,7 @@ def with_code(folder: Path, name: str, *tasks: str) -> None:
 def test_pytorch_runs_two_processes_a_task_under_torchrun(tmp_path: Path) -> None:
     document = with_spec(example("pytorch/job.yaml", "worker-0").job, processes=2)
     with_code(tmp_path, "pytorch", "worker-0", "worker-1")
-    with local_gang(tmp_path, environment("pytorch")) as local:
+    with local_gang(tmp_path, environment("pytorch"), {"PYTHONPATH": str(WITHOUT_COMPILER)}) as local:
         local.start(gang(document, "worker-0", "worker-1"))
         assert local.wait() == {"worker-0": 0, "worker-1": 0}
         assert "epoch 5/5" in local.log("worker-0")

@@ -15,7 +15,7 @@ from tests.engines.kubernetes.chronicle import Change, Chronicle, Device
 from tests.engines.kubernetes.object_store import BUCKET, ObjectStore
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
-from tests.frameworks.environments import environment
+from tests.frameworks.environments import WITHOUT_COMPILER, environment
 from tests.testbeds import debian
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, add_python, corral_tree
@@ -25,9 +25,7 @@ IMAGE: Final = "corral.test/debian:1"
 KEY: Final = "hunter2"
 IMAGES: Final = 1600
 """Images in the store, of scikit-learn's 1,797: so the log shows which ones were used."""
-_IMPORTS: Final = (
-    "import torch.distributed, torch.nn.parallel, torch.utils.data, sklearn.datasets, sklearn.model_selection"
-)
+_IMPORTS: Final = "import torch.distributed, torch.nn.parallel, torch.utils.data"
 _HELD: Final = '''\
 """The demo, which rests after each epoch for as long as the test says."""
 
@@ -61,6 +59,7 @@ class DemoPlatform(OnKubernetes):
         self._code = folder / "code"
         shutil.copytree(ROOT / "examples" / "pytorch", self._code, ignore=shutil.ignore_patterns("__pycache__"))
         (self._code / "held.py").write_text(_HELD)
+        shutil.copy(WITHOUT_COMPILER / "sitecustomize.py", self._code)
         (packages,) = self._python.parent.glob("lib/python3*/site-packages")
         if not (packages / "torch" / "__pycache__").is_dir():  # tasks cannot write compiled Python files there
             subprocess.run([self._python / "python", "-c", _IMPORTS], check=True)
@@ -95,6 +94,7 @@ class DemoPlatform(OnKubernetes):
                 "AWS_ACCESS_KEY_ID": "ada",
                 "AWS_DEFAULT_REGION": "us-east-1",
                 "PATH": f"{self._python}:/usr/bin:/bin",
+                "PYTHONPATH": ".",
             },
         }
         document["roles"]["worker"] |= {

@@ -12,11 +12,24 @@ from tests.engines.yarn.harness import YarnPlace
 from tests.testbeds.hadoop.yarn import Yarn
 
 
+@pytest.fixture(scope="module")
+def shared(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnPlace]:
+    """A place whose job lives through all cases: YARN takes ten seconds to start a job's service."""
+    made = YarnPlace(yarn, tmp_path_factory.mktemp("place"))
+    yield made
+    made.clear()
+
+
 class TestTheYarnEngine(EngineConformance):
     """Containers of two NodeManagers."""
 
     @pytest.fixture
-    def place(self, yarn: Yarn, tmp_path: Path) -> Iterator[YarnPlace]:
-        made = YarnPlace(yarn, tmp_path)
+    def place(
+        self, request: pytest.FixtureRequest, shared: YarnPlace, yarn: Yarn, tmp_path: Path
+    ) -> Iterator[YarnPlace]:
+        if "hints_about_jobs" not in request.node.name:
+            yield shared
+            return
+        made = YarnPlace(yarn, tmp_path)  # the case ends its job
         yield made
         made.clear()

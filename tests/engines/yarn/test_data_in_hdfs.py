@@ -19,7 +19,7 @@ import pytest
 
 from tests.endtoend.platform import ROOT, Job
 from tests.engines.yarn.served import OnYarn, agents_of, until
-from tests.frameworks.environments import environment
+from tests.frameworks.environments import WITHOUT_COMPILER, environment
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.yarn import Yarn
 
@@ -111,7 +111,8 @@ def demo(yarn: Yarn, kept: Path) -> dict[str, Any]:
         "name": "digits",
         "framework": "pytorch",
         "roles": {"worker": role},
-        "env": {"PATH": f"{environment('pytorch')}:/usr/bin:/bin", "HOLD": str(kept / "hold"), "OMP_NUM_THREADS": "1"},
+        "env": {"PATH": f"{environment('pytorch')}:/usr/bin:/bin", "PYTHONPATH": str(WITHOUT_COMPILER)}
+        | {"HOLD": str(kept / "hold"), "OMP_NUM_THREADS": "1"},
         "inputs": [
             {"uri": f"{yarn.hdfs.native}{HOME}/code", "path": "code"},
             {"uri": f"{yarn.hdfs.web}{HOME}/digits", "path": "given"},

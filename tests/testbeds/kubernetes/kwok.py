@@ -39,9 +39,7 @@ class Kwok:
             "node-lease-duration-seconds": 40,
         }
         words = [f"--{name}={value}" for name, value in flags.items()]
-        # In a real cluster these machines are separate: spend memory rather than this machine's processor time.
-        environment = {"HOME": str(plane.home), "GOGC": "400"}
-        self._daemon = Daemon("kwok", [program("kwok"), *words], plane.home, environment)
+        self._daemon = Daemon("kwok", [program("kwok"), *words], plane.home, {"HOME": str(plane.home)})
         self.start()
 
     def __enter__(self) -> Kwok:
