@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import ipaddress
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpcore2
 import httpx2
 import hypothesis
 import pytest
@@ -85,6 +88,24 @@ def _patient_clients() -> None:
         defaults = inspect.unwrap(call).__kwdefaults__
         assert defaults["timeout"] == httpx2.Timeout(5.0)
         defaults["timeout"] = httpx2.Timeout(120.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_read_once() -> Iterator[None]:
+    """Let HTTP clients share what they trust: each would read the system's certificates anew, which takes 40 ms."""
+    made = httpcore2.default_ssl_context
+
+    @functools.cache
+    def read(trust_env: bool, *_of_the_environment: str | None) -> ssl.SSLContext:
+        return made(_trust_env=trust_env)
+
+    def shared(*, _trust_env: bool = True) -> ssl.SSLContext:
+        return read(_trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(httpcore2, "default_ssl_context", shared)
+    yield
+    patch.undo()
 
 
 @pytest.fixture(scope="session", autouse=True)
