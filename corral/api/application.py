@@ -19,6 +19,7 @@ from corral.api import (
     cluster,
     code,
     documents,
+    efficiency,
     error_handlers,
     estimates,
     events,
@@ -159,6 +160,7 @@ def create_app(
         estimates,
         series,
         usage,
+        efficiency,
         budgets,
         alerts,
     ):

@@ -243,6 +243,8 @@ class AsyncClient:
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
+    efficiency = _asks(operations.usage.efficiency)
+    efficiency_report = _asks(operations.usage.efficiency_report)
     fairness = _asks(operations.usage.fairness)
     budgets = _asks(operations.usage.budgets)
     set_budget = _asks(operations.usage.set_budget)

@@ -247,6 +247,19 @@ class EditedField(TypedDict):
     after: str
 
 
+class EfficiencySum(TypedDict):
+    """The sum over the jobs of one user, or over all."""
+
+    key: str
+    """The user; "" is everybody."""
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    measuredDeviceSeconds: float
+    """Device-seconds of roles whose use was measured, of the jobs that are listed."""
+    usedDeviceSeconds: float
+    """How much of those was used."""
+
+
 class ErrorShape(TypedDict):
     """The body of every refusal."""
 
@@ -1161,6 +1174,14 @@ class Taken(TypedDict):
     resolved: int
 
 
+class TaskAmounts(TypedDict):
+    """Amounts of one task; null is what nobody asked for, measured or can say."""
+
+    devices: float | None
+    cpus: float | None
+    memoryBytes: int | None
+
+
 class TaskCounts(TypedDict):
     """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
 
@@ -1710,6 +1731,34 @@ class PlacementRecord(TypedDict):
     """The task's fraction of its one device; null is the whole device."""
 
 
+class RoleEfficiency(TypedDict):
+    """The tasks of one role."""
+
+    role: str
+    tasks: int
+    """Tasks that ran in the time of the report."""
+    measuredTasks: int
+    """Those of them with figures."""
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    """The part in attempts that failed, were preempted, or were lost with their node."""
+    usedDeviceSeconds: float | None
+    """The device-seconds times the mean use of the devices; null where no use was measured."""
+    taskSeconds: float
+    devicePercent: float | None
+    """The mean use of the devices."""
+    deviceMemoryPercent: float | None
+    """The most memory of a device that was in use."""
+    asked: TaskAmounts
+    """What each task asked for."""
+    mean: TaskAmounts
+    """What a task used on average; of devices, how many whole ones."""
+    most: TaskAmounts
+    """The most that a task used; of devices, how many were ever in use."""
+    wouldDo: TaskAmounts
+    """A smaller request that would have done; null where what was asked fits, or nothing can be said."""
+
+
 class SeriesAnswer(TypedDict):
     """Series on a common grid of times."""
 
@@ -1872,6 +1921,31 @@ class Explanation(TypedDict):
     """The smallest changes that would start it now, at most three, the smallest first."""
     receipts: list[ReceiptView]
     """Its preemptions from which it has not come back yet."""
+
+
+class JobEfficiency(TypedDict):
+    """One job."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    state: Literal["waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"]
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    usedDeviceSeconds: float | None
+    """Of all its roles; null where no use of a device was measured."""
+    measuredDeviceSeconds: float
+    """Device-seconds of the roles whose use was measured."""
+    longestSeconds: float
+    """The time of its longest attempt of a task, which `maxDuration` bounds."""
+    maxDurationSeconds: int
+    """0 is no limit."""
+    wouldDoSeconds: int | None
+    """A shorter `maxDuration` that would have done."""
+    roles: list[RoleEfficiency]
+    words: list[str]
+    """The same in sentences, the largest waste of devices first."""
 
 
 class JobRole(TypedDict):
@@ -2080,6 +2154,20 @@ class CellView(TypedDict):
     cells: list[CellView]
     holds: list[DeviceView]
     """The devices directly in it."""
+
+
+class EfficiencyReport(TypedDict):
+    """The jobs of a user, a queue or everybody from one time to another."""
+
+    begin: str
+    end: str
+    total: EfficiencySum
+    users: list[EfficiencySum]
+    """The users with the most device-seconds first."""
+    items: list[JobEfficiency]
+    """The jobs with the most device-seconds first."""
+    leftOut: int
+    """Further jobs, which are in the sums of device-seconds alone."""
 
 
 class JobDocument(TypedDict):

@@ -42,6 +42,7 @@ from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.budgets import Budgets
+from corral.service.usage.efficiency import Efficiency
 from corral.service.usage.fairness import Fairness
 from corral.service.usage.usage import Usage
 from corral.service.what_if.kept_questions import KeptQuestions
@@ -101,6 +102,7 @@ class Service:
         self.kept_questions = KeptQuestions(context, self.what_if)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
+        self.efficiency = Efficiency(context, self.usage)
         self.fairness = Fairness(context)
         self.alerts = Alerts(context)
         self.readiness = ReadinessCheck(context)

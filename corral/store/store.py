@@ -23,6 +23,7 @@ from corral.store.connections import check_folder, parse_url, reader_engine, wai
 from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
+from corral.store.efficiency_records import EfficiencyRecords
 from corral.store.estimate_records import EstimateRecords
 from corral.store.fairness_records import FairnessRecords
 from corral.store.groups import Groups
@@ -70,6 +71,7 @@ class Store(
     Submissions,
     EstimateRecords,
     UsageRecords,
+    EfficiencyRecords,
     BudgetRecords,
     FairnessRecords,
     HealthRecords,
