@@ -25,6 +25,7 @@ from corral.api import (
     events,
     exec,
     groups,
+    idle,
     jobs,
     logs,
     node_health,
@@ -161,6 +162,7 @@ def create_app(
         series,
         usage,
         efficiency,
+        idle,
         budgets,
         alerts,
     ):

@@ -131,7 +131,7 @@ class ChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -435,6 +435,36 @@ class HealthView(TypedDict):
     """The validation job that runs or ran last; "" is none."""
 
 
+class IdleJob(TypedDict):
+    """One job whose devices are idle, or whose owner was warned."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    state: Literal["busy", "idle", "warned", "extended", "acted"]
+    since: str | None
+    """When its devices became idle."""
+    idle: int
+    """Devices that are idle."""
+    held: int
+    wastedDeviceSeconds: float
+    warnedAt: str | None
+    actedAt: str | None
+    extendedAt: str | None
+    extendedUntil: str | None
+    reason: str
+    """Why its owner asked for more time."""
+    dryRun: bool
+    """Whether nothing is done about it."""
+
+
+class IdleList(TypedDict):
+    """Jobs with idle devices, those first that waste the most."""
+
+    items: list[IdleJob]
+
+
 class Imported(TypedDict):
     """The result for one imported object."""
 
@@ -578,7 +608,9 @@ class JobNetwork(TypedDict):
 class JobNotifications(TypedDict):
     """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
 
-    events: NotRequired[list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]]
+    events: NotRequired[
+        list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
+    ]
     """What is told; `ended` is succeeded, failed or stopped."""
     waitingSeconds: NotRequired[int]
     """Tell it when the job has waited this long; 0 is never."""
@@ -781,7 +813,7 @@ class NewChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -1387,6 +1419,8 @@ class WorkView(TypedDict):
     """The gradient noise scale, in examples."""
     batchSize: float | None
     """Examples of one step, of all tasks together."""
+    active: float | None
+    """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
 class AccountUse(TypedDict):

@@ -235,6 +235,8 @@ class Client:
     efficiency = _asks(operations.usage.efficiency)
     efficiency_report = _asks(operations.usage.efficiency_report)
     fairness = _asks(operations.usage.fairness)
+    idle_jobs = _asks(operations.usage.idle_jobs)
+    extend_idle = _asks(operations.usage.extend_idle)
     budgets = _asks(operations.usage.budgets)
     set_budget = _asks(operations.usage.set_budget)
     top_up_budget = _asks(operations.usage.top_up_budget)

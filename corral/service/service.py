@@ -13,6 +13,7 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.event_log import Events
 from corral.service.jobs.explanations import Explanations
 from corral.service.jobs.feasibility import Feasibility
+from corral.service.jobs.idle_jobs import IdleJobs
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_rule import JobRules
 from corral.service.jobs.jobs import Jobs
@@ -85,6 +86,7 @@ class Service:
             context, self.feasibility, self.storages, self.job_files, self.job_rules, self.budgets
         )
         self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules, self.budgets)
+        self.idle_jobs = IdleJobs(context)
         self.explanations = Explanations(context, self.receipts, self.authentication)
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)

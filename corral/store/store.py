@@ -28,6 +28,7 @@ from corral.store.estimate_records import EstimateRecords
 from corral.store.fairness_records import FairnessRecords
 from corral.store.groups import Groups
 from corral.store.health_records import HealthRecords
+from corral.store.idle_records import IdleRecords
 from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
@@ -78,6 +79,7 @@ class Store(
     NotificationChannels,
     NotificationOutbox,
     AlertRecords,
+    IdleRecords,
 ):
     """The open store."""
 

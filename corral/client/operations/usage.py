@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         ChargePage,
         EfficiencyReport,
         FairnessReport,
+        IdleJob,
+        IdleList,
         JobEfficiency,
         SeriesAnswer,
         UsageReport,
@@ -44,6 +46,16 @@ def efficiency(job: str) -> Call[JobEfficiency]:
 def efficiency_report(*, user: str = "", queue: str = "", begin: str = "", end: str = "") -> Call[EfficiencyReport]:
     """Return what the jobs of a user or queue asked for and used from `begin` to `end`; by default in the last week."""
     return call("GET", "/efficiency", {"user": user, "queue": queue, "from": begin, "to": end})
+
+
+def idle_jobs() -> Call[IdleList]:
+    """Return the jobs that leave their devices idle, those first that waste the most."""
+    return call("GET", "/idle")
+
+
+def extend_idle(job: str, *, reason: str) -> Call[IdleJob]:
+    """Give a job whose owner was warned of idle devices more time, once."""
+    return call("POST", f"/jobs/{quote(job, safe='')}/idle/extend", data={"reason": reason})
 
 
 def budgets() -> Call[BudgetList]:

@@ -359,7 +359,7 @@ export interface components {
          */
         ChannelChange: {
             /** @default null */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[] | null;
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[] | null;
             /** @default null */
             waitingSeconds?: number | null;
             /** @default null */
@@ -376,7 +376,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -718,6 +718,13 @@ export interface components {
             receipts: components["schemas"]["ReceiptView"][];
         };
         /**
+         * ExtendBody
+         * @description Why the job needs its devices although it does not use them.
+         */
+        ExtendBody: {
+            reason: string;
+        };
+        /**
          * FairnessReport
          * @description The fairness of a week, which begins on Monday in UTC.
          */
@@ -1008,6 +1015,39 @@ export interface components {
             role: string;
             index: number;
             share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * IdleJob
+         * @description One job whose devices are idle, or whose owner was warned.
+         */
+        IdleJob: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @enum {string} */
+            state: "busy" | "idle" | "warned" | "extended" | "acted";
+            /** @description When its devices became idle. */
+            since: string | null;
+            /** @description Devices that are idle. */
+            idle: number;
+            held: number;
+            wastedDeviceSeconds: number;
+            warnedAt: string | null;
+            actedAt: string | null;
+            extendedAt: string | null;
+            extendedUntil: string | null;
+            /** @description Why its owner asked for more time. */
+            reason: string;
+            /** @description Whether nothing is done about it. */
+            dryRun: boolean;
+        };
+        /**
+         * IdleList
+         * @description Jobs with idle devices, those first that waste the most.
+         */
+        IdleList: {
+            items: components["schemas"]["IdleJob"][];
         };
         /**
          * ImportGroup
@@ -1417,7 +1457,7 @@ export interface components {
         /** @description What the job's owner is told of it; without any of it the preferences of the owner's channels apply. */
         JobNotifications: {
             /** @description What is told; `ended` is succeeded, failed or stopped. */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             /**
              * @description Tell it when the job has waited this long; 0 is never.
              * @default 0
@@ -2024,10 +2064,11 @@ export interface components {
             /**
              * @default [
              *       "preempted",
-             *       "ended"
+             *       "ended",
+             *       "idle"
              *     ]
              */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             /**
              * @description Seconds of waiting after which it is told; 0 is never.
              * @default 0
@@ -2050,7 +2091,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -2504,6 +2545,8 @@ export interface components {
             gradientNoise?: number | null;
             /** @default null */
             batchSize?: number | null;
+            /** @default null */
+            active?: number | null;
         };
         /**
          * QueueEstimates
@@ -3469,6 +3512,8 @@ export interface components {
             gradientNoise: number | null;
             /** @description Examples of one step, of all tasks together. */
             batchSize: number | null;
+            /** @description 1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does. */
+            active: number | null;
         };
     };
     responses: never;
@@ -3527,6 +3572,7 @@ export type EstimateView = components['schemas']['EstimateView'];
 export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
 export type Explanation = components['schemas']['Explanation'];
+export type ExtendBody = components['schemas']['ExtendBody'];
 export type FairnessReport = components['schemas']['FairnessReport'];
 export type FairnessRow = components['schemas']['FairnessRow'];
 export type FileView = components['schemas']['FileView'];
@@ -3544,6 +3590,8 @@ export type HealthEvents = components['schemas']['HealthEvents'];
 export type HealthEventsTaken = components['schemas']['HealthEventsTaken'];
 export type HealthView = components['schemas']['HealthView'];
 export type Holding = components['schemas']['Holding'];
+export type IdleJob = components['schemas']['IdleJob'];
+export type IdleList = components['schemas']['IdleList'];
 export type ImportGroup = components['schemas']['ImportGroup'];
 export type ImportJob = components['schemas']['ImportJob'];
 export type ImportToken = components['schemas']['ImportToken'];
