@@ -47,6 +47,7 @@ class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     loss: Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)] | None = None
     gradient_noise: Count | None = None
     batch_size: Count | None = None
+    active: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
     def report(self, now: float) -> WorkReport:
         """The report as it is stored."""
@@ -62,6 +63,7 @@ class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
             self.loss,
             self.gradient_noise,
             self.batch_size,
+            self.active,
         )
 
 

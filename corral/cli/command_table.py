@@ -57,6 +57,8 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "estimates": ("estimate_report", "Cluster", "Show how good the estimates of starts were, by queue."),
     "budget": ("budgets", "Cluster", "Limit the device-hours of queues and users."),
     "metrics": ("metrics", "Cluster", "Show figures of a job or of the server over time."),
+    "efficiency": ("efficiency", "Cluster", "Show what jobs asked for beside what they used."),
+    "idle": ("idle", "Cluster", "List jobs with idle devices; give one more time."),
     "usage": ("usage_report", "Cluster", "Show who used how many device-hours."),
     "alerts": ("alerts", "Cluster", "List and silence alerts; check rules files."),
     "cordon": ("suspend_and_drain", "Cluster", "Close machines to new tasks."),

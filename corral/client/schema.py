@@ -131,7 +131,7 @@ class ChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -245,6 +245,19 @@ class EditedField(TypedDict):
     """`priority`, `maxDuration` or `queue`."""
     before: str
     after: str
+
+
+class EfficiencySum(TypedDict):
+    """The sum over the jobs of one user, or over all."""
+
+    key: str
+    """The user; "" is everybody."""
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    measuredDeviceSeconds: float
+    """Device-seconds of roles whose use was measured, of the jobs that are listed."""
+    usedDeviceSeconds: float
+    """How much of those was used."""
 
 
 class ErrorShape(TypedDict):
@@ -422,6 +435,36 @@ class HealthView(TypedDict):
     """The validation job that runs or ran last; "" is none."""
 
 
+class IdleJob(TypedDict):
+    """One job whose devices are idle, or whose owner was warned."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    state: Literal["busy", "idle", "warned", "extended", "acted"]
+    since: str | None
+    """When its devices became idle."""
+    idle: int
+    """Devices that are idle."""
+    held: int
+    wastedDeviceSeconds: float
+    warnedAt: str | None
+    actedAt: str | None
+    extendedAt: str | None
+    extendedUntil: str | None
+    reason: str
+    """Why its owner asked for more time."""
+    dryRun: bool
+    """Whether nothing is done about it."""
+
+
+class IdleList(TypedDict):
+    """Jobs with idle devices, those first that waste the most."""
+
+    items: list[IdleJob]
+
+
 class Imported(TypedDict):
     """The result for one imported object."""
 
@@ -565,7 +608,9 @@ class JobNetwork(TypedDict):
 class JobNotifications(TypedDict):
     """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
 
-    events: NotRequired[list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]]
+    events: NotRequired[
+        list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
+    ]
     """What is told; `ended` is succeeded, failed or stopped."""
     waitingSeconds: NotRequired[int]
     """Tell it when the job has waited this long; 0 is never."""
@@ -768,7 +813,7 @@ class NewChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -1161,6 +1206,14 @@ class Taken(TypedDict):
     resolved: int
 
 
+class TaskAmounts(TypedDict):
+    """Amounts of one task; null is what nobody asked for, measured or can say."""
+
+    devices: float | None
+    cpus: float | None
+    memoryBytes: int | None
+
+
 class TaskCounts(TypedDict):
     """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
 
@@ -1366,6 +1419,8 @@ class WorkView(TypedDict):
     """The gradient noise scale, in examples."""
     batchSize: float | None
     """Examples of one step, of all tasks together."""
+    active: float | None
+    """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
 class AccountUse(TypedDict):
@@ -1710,6 +1765,34 @@ class PlacementRecord(TypedDict):
     """The task's fraction of its one device; null is the whole device."""
 
 
+class RoleEfficiency(TypedDict):
+    """The tasks of one role."""
+
+    role: str
+    tasks: int
+    """Tasks that ran in the time of the report."""
+    measuredTasks: int
+    """Those of them with figures."""
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    """The part in attempts that failed, were preempted, or were lost with their node."""
+    usedDeviceSeconds: float | None
+    """The device-seconds times the mean use of the devices; null where no use was measured."""
+    taskSeconds: float
+    devicePercent: float | None
+    """The mean use of the devices."""
+    deviceMemoryPercent: float | None
+    """The most memory of a device that was in use."""
+    asked: TaskAmounts
+    """What each task asked for."""
+    mean: TaskAmounts
+    """What a task used on average; of devices, how many whole ones."""
+    most: TaskAmounts
+    """The most that a task used; of devices, how many were ever in use."""
+    wouldDo: TaskAmounts
+    """A smaller request that would have done; null where what was asked fits, or nothing can be said."""
+
+
 class SeriesAnswer(TypedDict):
     """Series on a common grid of times."""
 
@@ -1872,6 +1955,31 @@ class Explanation(TypedDict):
     """The smallest changes that would start it now, at most three, the smallest first."""
     receipts: list[ReceiptView]
     """Its preemptions from which it has not come back yet."""
+
+
+class JobEfficiency(TypedDict):
+    """One job."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    state: Literal["waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"]
+    deviceSeconds: float
+    lostDeviceSeconds: float
+    usedDeviceSeconds: float | None
+    """Of all its roles; null where no use of a device was measured."""
+    measuredDeviceSeconds: float
+    """Device-seconds of the roles whose use was measured."""
+    longestSeconds: float
+    """The time of its longest attempt of a task, which `maxDuration` bounds."""
+    maxDurationSeconds: int
+    """0 is no limit."""
+    wouldDoSeconds: int | None
+    """A shorter `maxDuration` that would have done."""
+    roles: list[RoleEfficiency]
+    words: list[str]
+    """The same in sentences, the largest waste of devices first."""
 
 
 class JobRole(TypedDict):
@@ -2080,6 +2188,20 @@ class CellView(TypedDict):
     cells: list[CellView]
     holds: list[DeviceView]
     """The devices directly in it."""
+
+
+class EfficiencyReport(TypedDict):
+    """The jobs of a user, a queue or everybody from one time to another."""
+
+    begin: str
+    end: str
+    total: EfficiencySum
+    users: list[EfficiencySum]
+    """The users with the most device-seconds first."""
+    items: list[JobEfficiency]
+    """The jobs with the most device-seconds first."""
+    leftOut: int
+    """Further jobs, which are in the sums of device-seconds alone."""
 
 
 class JobDocument(TypedDict):

@@ -38,7 +38,6 @@ from corral.model.exits import ATTEMPT_COMPLETED, DEADLINE_EXCEEDED, PREEMPTED, 
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
 from corral.model.placement import TaskPlacement
-from corral.model.plan import Rule
 from corral.model.runs import JobRun, Retries, RoleCount, TaskRun, Yield
 from corral.model.states import JobState as S
 from corral.model.states import TaskState
@@ -301,10 +300,10 @@ def _yield(change: Change, why: Yield) -> None:
 
 
 def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
-    message = f"the job was suspended by {event.by}"
+    message = event.message or f"the job was suspended by {event.by}"
     change.set_job(suspended=True)
     change.tell("job.suspended", message)
-    _yield(change, Yield(run.attempt, str(Rule.SUSPENDED), message))
+    _yield(change, Yield(run.attempt, str(event.rule), message))
 
 
 def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:

@@ -67,9 +67,12 @@ class WorkReported(msgspec.Struct, frozen=True, tag=True):
 
 
 class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
-    """A person suspends the job: it is preempted and held until it is resumed."""
+    """A person, or a rule, suspends the job: it is preempted and held until it is resumed."""
 
     by: str
+    rule: Rule = Rule.SUSPENDED
+    message: str = ""
+    """Why, as a clause; "": because somebody asked for it."""
 
 
 class ResumeRequested(msgspec.Struct, frozen=True, tag=True):

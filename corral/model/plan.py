@@ -73,6 +73,8 @@ class Rule(StrEnum):
     """A configuration change, applied with preemption, gave its queue less than the queue holds."""
     SUSPENDED = "suspended"
     """A person suspended it."""
+    IDLE = "idle"
+    """It left its devices idle, and its queue or the policy does something about that."""
 
 
 class Eviction(msgspec.Struct, frozen=True):

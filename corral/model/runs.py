@@ -150,6 +150,8 @@ class WorkReport(msgspec.Struct, frozen=True, gc=False):
     """The gradient noise scale, in examples (McCandlish et al. 2018; Pollux, OSDI 2021)."""
     batch_size: float | None = None
     """Examples of one step, of all tasks together."""
+    active: float | None = None
+    """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
 class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

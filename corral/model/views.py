@@ -88,6 +88,8 @@ class WorkView(Record, frozen=True):
     """The gradient noise scale, in examples."""
     batch_size: float | None = None
     """Examples of one step, of all tasks together."""
+    active: float | None = None
+    """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
 class JobDetail(JobSummary, frozen=True, kw_only=True):

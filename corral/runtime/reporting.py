@@ -38,11 +38,14 @@ def report(
     loss: float | None = None,
     gradient_noise: float | None = None,
     batch_size: float | None = None,
+    active: float | None = None,
 ) -> bool:
     """Report values of the job's work; what is left out keeps its last value. Return whether anybody reads them.
 
     `step` of `steps` are done, or the fraction `progress` of all work. `throughput` is work per second of the whole
     job, `batch_size` the examples of one step of the whole job, `gradient_noise` the gradient noise scale in examples.
+    `active` is 1 while somebody works in it, such as in the kernels of a notebook, and 0 while nobody does: a job that
+    reports 1 is not idle, whatever its devices do.
     Anything that `float` takes is a number, such as a tensor of one element. Infinite values and NaN are left out. Cheap
     enough to be called in every step: it writes a small file at most once a second.
 
@@ -50,7 +53,7 @@ def report(
     """
     given = {
         "step": step, "steps": steps, "progress": progress, "throughput": throughput, "loss": loss,
-        "gradient_noise": gradient_noise, "batch_size": batch_size,
+        "gradient_noise": gradient_noise, "batch_size": batch_size, "active": active,
     }  # fmt: skip
     path = os.environ.get(VARIABLE, "")
     if not path:

@@ -39,6 +39,7 @@ _BOUNDS = {
     "loss": (-1e300, 1e300),
     "gradient_noise": (0.0, _MOST),
     "batch_size": (0.0, _MOST),
+    "active": (0.0, 1.0),
 }
 """The least and the most of each value that a program may report, as the server takes them."""
 _MOST_BYTES = 64 * 1024

@@ -13,6 +13,7 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.event_log import Events
 from corral.service.jobs.explanations import Explanations
 from corral.service.jobs.feasibility import Feasibility
+from corral.service.jobs.idle_jobs import IdleJobs
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_rule import JobRules
 from corral.service.jobs.jobs import Jobs
@@ -42,6 +43,7 @@ from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.budgets import Budgets
+from corral.service.usage.efficiency import Efficiency
 from corral.service.usage.fairness import Fairness
 from corral.service.usage.usage import Usage
 from corral.service.what_if.kept_questions import KeptQuestions
@@ -84,6 +86,7 @@ class Service:
             context, self.feasibility, self.storages, self.job_files, self.job_rules, self.budgets
         )
         self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules, self.budgets)
+        self.idle_jobs = IdleJobs(context)
         self.explanations = Explanations(context, self.receipts, self.authentication)
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)
@@ -101,6 +104,7 @@ class Service:
         self.kept_questions = KeptQuestions(context, self.what_if)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
+        self.efficiency = Efficiency(context, self.usage)
         self.fairness = Fairness(context)
         self.alerts = Alerts(context)
         self.readiness = ReadinessCheck(context)

@@ -237,7 +237,7 @@ class Checkpoint(SpecModel):
         return value if value.startswith("/") or not value else _inside(value)
 
 
-REPORTED: Final = ("step", "steps", "progress", "throughput", "loss", "gradient_noise", "batch_size")
+REPORTED: Final = ("step", "steps", "progress", "throughput", "loss", "gradient_noise", "batch_size", "active")
 """The values that a program may report, which are the names of a pattern's groups."""
 
 
@@ -344,7 +344,7 @@ class Kubernetes(SpecModel):
 class Notifications(SpecModel):
     """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
 
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "ended"]] = Field(
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]] = Field(
         default_factory=list,
         max_length=20,
         description="What is told; `ended` is succeeded, failed or stopped.",

@@ -21,6 +21,7 @@ from pydantic import Field
 
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import QueueName, SpecModel
+from corral.spec.idle_rule import IdleRule
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")]
 """The name of a policy, or of a part of one, as its entry point gives it."""
@@ -106,6 +107,10 @@ class PolicyDocument(SpecModel):
     )
     consolidation: bool = Field(
         True, description="Whether small jobs may be moved to make room for a large gang, where the sum is better."
+    )
+    idle: IdleRule | None = Field(
+        None,
+        description="What becomes of jobs that leave their devices idle, in queues that do not say; null is nothing.",
     )
     elastic: ElasticPolicy = Field(default_factory=ElasticPolicy, description="When elastic jobs are moved.")
 

@@ -29,6 +29,7 @@ from corral.spec import queue_amounts as amounts
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import OPTIONAL_QUEUE, QueueName, SpecModel, Text, refusal
 from corral.spec.errors import Path
+from corral.spec.idle_rule import IdleRule
 from corral.spec.queue_amounts import Amounts
 from corral.spec.yaml_scalars import written
 
@@ -161,6 +162,11 @@ class QueueShape(SpecModel):
         le=10**9 - 1,
         description="The highest priority of a new job in it and in the queues below it; null leaves it to the users and "
         "groups, and to 100 where they have none.",
+    )
+    idle: IdleRule | None = Field(
+        None,
+        description="What becomes of its jobs that leave their devices idle; null leaves it to the queues above it, and "
+        "then to the policy.",
     )
     closed: bool = Field(False, description="Whether it refuses new jobs; the jobs that it has continue.")
     members_only: bool = Field(

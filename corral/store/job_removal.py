@@ -27,6 +27,7 @@ _PARTS: Final = (
     (tables.events, tables.events.c.job),
     (tables.outbox, tables.outbox.c.job),
     (tables.receipts, tables.receipts.c.job),
+    (tables.idle_jobs, tables.idle_jobs.c.job),
     (tables.idempotency, tables.idempotency.c.job),
 )
 _SECRETS: Final = delete(tables.secrets).where(tables.secrets.c.owner == bindparam("o"))

@@ -141,7 +141,7 @@ class JobWrites(Database):
 
         def run(transaction: Transaction) -> int:
             _check_there(transaction, job)
-            return _add_intents(transaction, job, kind, [data], actor, at, [audit])
+            return add_intents(transaction, job, kind, [data], actor, at, [audit])
 
         return await self.write(run)
 
@@ -168,7 +168,7 @@ class JobWrites(Database):
             _check_there(transaction, job)
             more = check_scaled(transaction.read, job, sizes, asked, most_tasks)
             data: list[dict[str, object] | None] = [{"role": role, "replicas": size} for role, size in sizes.items()]
-            seq = _add_intents(transaction, job, IntentKind.SCALE, data, actor, at, audits)
+            seq = add_intents(transaction, job, IntentKind.SCALE, data, actor, at, audits)
             if more:
                 transaction.write(ADD, {"j": job, "more": more})
             return seq
@@ -197,7 +197,7 @@ class JobWrites(Database):
             _check_there(transaction, job)
             if most_tasks:
                 check_restarted(transaction.read, job, most_tasks)
-            return _add_intents(transaction, job, IntentKind.RESTART, [None], actor, at, [audit])
+            return add_intents(transaction, job, IntentKind.RESTART, [None], actor, at, [audit])
 
         return await self.write(run)
 
@@ -365,7 +365,7 @@ def _check_there(transaction: Transaction, job: JobId) -> None:
         raise NotFound("job-not-found", f"There is no job {job}.")
 
 
-def _add_intents(
+def add_intents(
     transaction: Transaction,
     job: JobId,
     kind: IntentKind,

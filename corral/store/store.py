@@ -23,10 +23,12 @@ from corral.store.connections import check_folder, parse_url, reader_engine, wai
 from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
+from corral.store.efficiency_records import EfficiencyRecords
 from corral.store.estimate_records import EstimateRecords
 from corral.store.fairness_records import FairnessRecords
 from corral.store.groups import Groups
 from corral.store.health_records import HealthRecords
+from corral.store.idle_records import IdleRecords
 from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
@@ -70,12 +72,14 @@ class Store(
     Submissions,
     EstimateRecords,
     UsageRecords,
+    EfficiencyRecords,
     BudgetRecords,
     FairnessRecords,
     HealthRecords,
     NotificationChannels,
     NotificationOutbox,
     AlertRecords,
+    IdleRecords,
 ):
     """The open store."""
 

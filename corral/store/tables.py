@@ -247,6 +247,16 @@ leadership = Table(
     Column("expires_at", Double, nullable=False),
 )
 
+idle_jobs = Table(
+    "idle_jobs",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("open", Boolean, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("doc", Text, nullable=False),
+    Index("idle_jobs_by_time", "at"),
+)
+
 nodes = Table(
     "nodes",
     metadata,

@@ -132,9 +132,25 @@ def _lines(begin: float, end: float, by: By, now: float, user: str, queues: Iter
 
 def _of_attempts(begin: float, end: float, by: By, now: float) -> Select[Any]:
     """The use of the attempts of jobs that are known."""
+    name = _jobs.c.name if by is By.JOB else literal("")
+    about = (_key(by).label("key"), name.label("name"), _jobs.c.queue.label("queue"), _attempts.c.model.label("model"))
+    found: Any = select(*about, *amounts_between(begin, end, now)).select_from(_attempts)
+    found = found.join(_jobs, _jobs.c.id == _attempts.c.job)
+    if by is By.TAG:
+        found = found.outerjoin(_tags, _tags.c.job == _jobs.c.id)
+    selected: Select[Any] = found.where(*ran_between(begin, end, now))
+    return selected
+
+
+def bounds_between(begin: float, end: float, now: float) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """When an attempt began and ended within two times; what runs ends at `now`."""
     started, ended = _attempts.c.started_at, func.coalesce(_ENDED, literal(now))
-    first = case((started > begin, started), else_=literal(begin))
-    last = case((ended < end, ended), else_=literal(end))
+    return case((started > begin, started), else_=literal(begin)), case((ended < end, ended), else_=literal(end))
+
+
+def amounts_between(begin: float, end: float, now: float) -> list[Any]:
+    """The use of an attempt joined with its job within two times, in columns named as in `Use`."""
+    first, last = bounds_between(begin, end, now)
     seconds = last - first
     devices = seconds * _attempts.c.millis / 1000.0
     amounts = (
@@ -144,15 +160,14 @@ def _of_attempts(begin: float, end: float, by: By, now: float) -> Select[Any]:
         seconds * _attempts.c.cpu_millis / 1000.0,
         seconds * _attempts.c.memory_bytes / float(GIB),
     )
-    name = _jobs.c.name if by is By.JOB else literal("")
-    about = (_key(by).label("key"), name.label("name"), _jobs.c.queue.label("queue"), _attempts.c.model.label("model"))
-    found: Any = select(*about, *_labelled(amounts)).select_from(_attempts)
-    found = found.join(_jobs, _jobs.c.id == _attempts.c.job)
-    if by is By.TAG:
-        found = found.outerjoin(_tags, _tags.c.job == _jobs.c.id)
+    return _labelled(amounts)
+
+
+def ran_between(begin: float, end: float, now: float) -> tuple[ColumnElement[bool], ...]:
+    """The conditions for an attempt that ran within two times."""
+    started, ended = _attempts.c.started_at, func.coalesce(_ENDED, literal(now))
     in_time = or_(_jobs.c.live, _jobs.c.ended_at.is_(None), _jobs.c.ended_at > begin)
-    selected: Select[Any] = found.where(in_time, started < end, ended > begin, ended > started)
-    return selected
+    return in_time, started < end, ended > begin, ended > started
 
 
 def _labelled(amounts: Iterable[ColumnElement[Any]]) -> list[Any]:

@@ -9,7 +9,18 @@ from urllib.parse import quote
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.schema import BudgetList, BudgetView, ChargePage, FairnessReport, SeriesAnswer, UsageReport
+    from corral.client.schema import (
+        BudgetList,
+        BudgetView,
+        ChargePage,
+        EfficiencyReport,
+        FairnessReport,
+        IdleJob,
+        IdleList,
+        JobEfficiency,
+        SeriesAnswer,
+        UsageReport,
+    )
 
 
 def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[UsageReport]:
@@ -25,6 +36,26 @@ def charges(*, begin: str = "", end: str = "", user: str = "", queue: str = "") 
 def fairness(*, week: str = "") -> Call[FairnessReport]:
     """Return what queues were owed and got in a week such as `2026-W48`; by default in the last whole one."""
     return call("GET", "/usage/fairness", {"week": week})
+
+
+def efficiency(job: str) -> Call[JobEfficiency]:
+    """Return what a job asked for and what it used, in numbers and sentences."""
+    return call("GET", f"/jobs/{quote(job, safe='')}/efficiency")
+
+
+def efficiency_report(*, user: str = "", queue: str = "", begin: str = "", end: str = "") -> Call[EfficiencyReport]:
+    """Return what the jobs of a user or queue asked for and used from `begin` to `end`; by default in the last week."""
+    return call("GET", "/efficiency", {"user": user, "queue": queue, "from": begin, "to": end})
+
+
+def idle_jobs() -> Call[IdleList]:
+    """Return the jobs that leave their devices idle, those first that waste the most."""
+    return call("GET", "/idle")
+
+
+def extend_idle(job: str, *, reason: str) -> Call[IdleJob]:
+    """Give a job whose owner was warned of idle devices more time, once."""
+    return call("POST", f"/jobs/{quote(job, safe='')}/idle/extend", data={"reason": reason})
 
 
 def budgets() -> Call[BudgetList]:

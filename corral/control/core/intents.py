@@ -17,6 +17,7 @@ from corral.model.events import (
     DependencyFailed,
     HoldReleased,
     MigrateRequested,
+    Preempted,
     RestartRequested,
     ResumeRequested,
     ScaleRequested,
@@ -81,6 +82,8 @@ class Intents:
                 if not job.run.roles:
                     self._submitted(job, stored, now)
             case IntentKind.STOP:
+                if "idle" in intent.data:
+                    self._suspend(job, intent, now)  # so that it leaves a receipt
                 if not job.completed:
                     self._job_events.event(job, StopRequested(intent.actor), now)
             case IntentKind.RESTART:
@@ -89,8 +92,7 @@ class Intents:
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
             case IntentKind.SUSPEND:
-                why = PreemptionTerms(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
-                self._job_events.preempt(job, SuspendRequested(intent.actor), why, now)
+                self._suspend(job, intent, now)
             case IntentKind.CHECKPOINTED:
                 self._job_events.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
             case IntentKind.WORK_REPORTED:
@@ -125,12 +127,30 @@ class Intents:
         self._job_events.create(job, now)
         settle_dependencies(self._job_events, job, others, now)
 
+    def _suspend(self, job: Job, intent: Intent, now: float) -> None:
+        """Suspend a job with a receipt, for a person or because it left its devices idle."""
+        if job.completed:
+            return
+        why = PreemptionTerms(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
+        if said := intent.data.get("idle"):
+            why = PreemptionTerms(Rule.IDLE, str(said))
+        self._job_events.preempt(job, SuspendRequested(intent.actor, why.rule, why.message), why, now)
+
     def _scale(self, job: Job, intent: Intent, now: float) -> None:
         if job.completed:
             return
         data = intent.data
         remove = tuple(int(index) for index in data.get("remove", ()))
+        if said := data.get("idle"):
+            self._take_idle(job, str(data["role"]), remove, str(said), now)
         self._job_events.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
+
+    def _take_idle(self, job: Job, role: str, indexes: Sequence[int], said: str, now: float) -> None:
+        """Take tasks from an elastic job that left its devices idle, with a receipt, before it is scaled down."""
+        going = tuple(key for index in indexes if (key := TaskKey(role, index)) in job.tasks)
+        if going:
+            event = Preempted(job.run.attempt, Rule.IDLE, said, going)
+            self._job_events.preempt(job, event, PreemptionTerms(Rule.IDLE, said), now)
 
     def _order(self, job: Job, intent: Intent, now: float) -> None:
         """Reorder a waiting job within its queue. A job that runs by now keeps the new turn for its next wait."""

@@ -22,6 +22,8 @@ class Happening(StrEnum):
     RETRIED = "retried"
     PREEMPTED = "preempted"
     """All of the job, or a part of it, made room for others."""
+    IDLE = "idle"
+    """The job leaves its devices idle, and its owner is warned."""
     WAITING = "waiting"
     """The job has waited longer than a person or the job's file allows; asked for by that time, not by this word."""
 
@@ -30,12 +32,13 @@ ENDED: Final = (Happening.SUCCEEDED, Happening.FAILED, Happening.STOPPED)
 """What the word `ended` stands for."""
 WORDS: Final = (*(str(each) for each in Happening if each is not Happening.WAITING), "ended")
 """The words that people may write."""
-KINDS: Final = ("job.started", "job.retried", "job.completed", "job.preempted", "job.shrunk")
+KINDS: Final = ("job.started", "job.retried", "job.completed", "job.preempted", "job.shrunk", "job.idle-warned")
 """The kinds of stored events that may mean something."""
 _SIMPLE: Final = {
     "job.retried": Happening.RETRIED,
     "job.preempted": Happening.PREEMPTED,
     "job.shrunk": Happening.PREEMPTED,
+    "job.idle-warned": Happening.IDLE,
 }
 _STOPS: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED})
 _STOPPED: Final = "the job was stopped"

@@ -27,6 +27,7 @@ _SUBJECTS: Final = {
     Happening.STOPPED: "was stopped",
     Happening.RETRIED: "is tried again",
     Happening.PREEMPTED: "was preempted",
+    Happening.IDLE: "leaves devices idle",
     Happening.WAITING: "still waits",
 }
 

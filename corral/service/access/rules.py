@@ -94,7 +94,7 @@ OPEN: Final = frozenset(
 OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
-        "job.suspend", "job.resume", "job.tag", "job.edit", "job.metrics",
+        "job.suspend", "job.resume", "job.tag", "job.edit", "job.metrics", "job.extend-idle",
     }
 )  # fmt: skip
 MANAGED: Final = frozenset(

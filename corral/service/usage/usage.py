@@ -42,7 +42,7 @@ class Usage:
 
         Raises InvalidInput for what is no time or no way to sum, Forbidden for the use of others.
         """
-        since, until, now, of = await self._asked(actor, begin, end, user, queue)
+        since, until, now, of = await self.asked(actor, begin, end, user, queue)
         if by and by not in set(By):
             raise InvalidInput("bad-sum", f"Use is summed by {', '.join(By)}, not by {by[:50]}.")
         used = await self._context.store.usage_between(
@@ -59,7 +59,7 @@ class Usage:
 
         Times, callers and errors are those of `report`; InvalidInput too when a day has too many charges.
         """
-        since, until, now, of = await self._asked(actor, begin, end, user, queue)
+        since, until, now, of = await self.asked(actor, begin, end, user, queue)
         prices = await self._prices() or PriceList()
         queues, found = [queue] if queue else None, list[Charge]()
         for first, last in days(since, min(until, max(now, since))):
@@ -101,9 +101,7 @@ class Usage:
         whole = msgspec.structs.replace(report.total, cost=round(total, 6))
         return msgspec.structs.replace(report, items=tuple(items), total=whole, currency=prices.currency)
 
-    async def _asked(
-        self, actor: Actor, begin: str, end: str, user: str, queue: str
-    ) -> tuple[float, float, float, str]:
+    async def asked(self, actor: Actor, begin: str, end: str, user: str, queue: str) -> tuple[float, float, float, str]:
         """The period, the present time, and whose use is told; raises Forbidden and InvalidInput."""
         await self._context.check(actor, "queue.read", Resource("queue", queue))
         now = self._context.clock.now()

@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { CellTree, EstimateReport, Ledger, Page, Receipt, SeriesAnswer, WaitingLine } from './types';
+import type { CellTree, EstimateReport, JobEfficiency, Ledger, Page, Receipt, SeriesAnswer, WaitingLine } from './types';
 
 const SLOWLY = 15_000;
 /** Cells and devices in one answer; the marks of what is beyond it are left out of the map. */
@@ -47,6 +47,16 @@ export const series = (job: string, from: string, to: string | null, going: bool
     queryFn: ({ signal }) => call<SeriesAnswer>('/series', { query: { job, from, to: to ?? undefined }, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: going ? SLOWLY : false,
+    retry: false,
+  });
+
+/** What a job asked for and used; `going` is whether it still runs. */
+export const efficiency = (job: string, going: boolean) =>
+  queryOptions({
+    queryKey: ['jobs', 'efficiency', job],
+    queryFn: ({ signal }) => call<JobEfficiency>(`/jobs/${part(job)}/efficiency`, { signal }),
+    staleTime: SLOWLY,
+    refetchInterval: going ? 4 * SLOWLY : false,
     retry: false,
   });
 

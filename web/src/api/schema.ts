@@ -359,7 +359,7 @@ export interface components {
          */
         ChannelChange: {
             /** @default null */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[] | null;
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[] | null;
             /** @default null */
             waitingSeconds?: number | null;
             /** @default null */
@@ -376,7 +376,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -595,6 +595,35 @@ export interface components {
             after: string;
         };
         /**
+         * EfficiencyReport
+         * @description The jobs of a user, a queue or everybody from one time to another.
+         */
+        EfficiencyReport: {
+            begin: string;
+            end: string;
+            total: components["schemas"]["EfficiencySum"];
+            /** @description The users with the most device-seconds first. */
+            users: components["schemas"]["EfficiencySum"][];
+            /** @description The jobs with the most device-seconds first. */
+            items: components["schemas"]["JobEfficiency"][];
+            /** @description Further jobs, which are in the sums of device-seconds alone. */
+            leftOut: number;
+        };
+        /**
+         * EfficiencySum
+         * @description The sum over the jobs of one user, or over all.
+         */
+        EfficiencySum: {
+            /** @description The user; "" is everybody. */
+            key: string;
+            deviceSeconds: number;
+            lostDeviceSeconds: number;
+            /** @description Device-seconds of roles whose use was measured, of the jobs that are listed. */
+            measuredDeviceSeconds: number;
+            /** @description How much of those was used. */
+            usedDeviceSeconds: number;
+        };
+        /**
          * Entity
          * @description An impacted component.
          */
@@ -687,6 +716,13 @@ export interface components {
             changes: components["schemas"]["ChangeView"][];
             /** @description Its preemptions from which it has not come back yet. */
             receipts: components["schemas"]["ReceiptView"][];
+        };
+        /**
+         * ExtendBody
+         * @description Why the job needs its devices although it does not use them.
+         */
+        ExtendBody: {
+            reason: string;
         };
         /**
          * FairnessReport
@@ -979,6 +1015,39 @@ export interface components {
             role: string;
             index: number;
             share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * IdleJob
+         * @description One job whose devices are idle, or whose owner was warned.
+         */
+        IdleJob: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @enum {string} */
+            state: "busy" | "idle" | "warned" | "extended" | "acted";
+            /** @description When its devices became idle. */
+            since: string | null;
+            /** @description Devices that are idle. */
+            idle: number;
+            held: number;
+            wastedDeviceSeconds: number;
+            warnedAt: string | null;
+            actedAt: string | null;
+            extendedAt: string | null;
+            extendedUntil: string | null;
+            /** @description Why its owner asked for more time. */
+            reason: string;
+            /** @description Whether nothing is done about it. */
+            dryRun: boolean;
+        };
+        /**
+         * IdleList
+         * @description Jobs with idle devices, those first that waste the most.
+         */
+        IdleList: {
+            items: components["schemas"]["IdleJob"][];
         };
         /**
          * ImportGroup
@@ -1277,6 +1346,33 @@ export interface components {
             /** @default null */
             queue?: string | null;
         };
+        /**
+         * JobEfficiency
+         * @description One job.
+         */
+        JobEfficiency: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @enum {string} */
+            state: "waiting" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
+            deviceSeconds: number;
+            lostDeviceSeconds: number;
+            /** @description Of all its roles; null where no use of a device was measured. */
+            usedDeviceSeconds: number | null;
+            /** @description Device-seconds of the roles whose use was measured. */
+            measuredDeviceSeconds: number;
+            /** @description The time of its longest attempt of a task, which `maxDuration` bounds. */
+            longestSeconds: number;
+            /** @description 0 is no limit. */
+            maxDurationSeconds: number;
+            /** @description A shorter `maxDuration` that would have done. */
+            wouldDoSeconds: number | null;
+            roles: components["schemas"]["RoleEfficiency"][];
+            /** @description The same in sentences, the largest waste of devices first. */
+            words: string[];
+        };
         /** @description A requirement on a node's label; a node must meet all of them. */
         JobExpression: {
             /** @description The label. */
@@ -1361,7 +1457,7 @@ export interface components {
         /** @description What the job's owner is told of it; without any of it the preferences of the owner's channels apply. */
         JobNotifications: {
             /** @description What is told; `ended` is succeeded, failed or stopped. */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             /**
              * @description Tell it when the job has waited this long; 0 is never.
              * @default 0
@@ -1968,10 +2064,11 @@ export interface components {
             /**
              * @default [
              *       "preempted",
-             *       "ended"
+             *       "ended",
+             *       "idle"
              *     ]
              */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             /**
              * @description Seconds of waiting after which it is told; 0 is never.
              * @default 0
@@ -1994,7 +2091,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -2448,6 +2545,8 @@ export interface components {
             gradientNoise?: number | null;
             /** @default null */
             batchSize?: number | null;
+            /** @default null */
+            active?: number | null;
         };
         /**
          * QueueEstimates
@@ -2668,6 +2767,35 @@ export interface components {
             awaySeconds: number | null;
         };
         /**
+         * RoleEfficiency
+         * @description The tasks of one role.
+         */
+        RoleEfficiency: {
+            role: string;
+            /** @description Tasks that ran in the time of the report. */
+            tasks: number;
+            /** @description Those of them with figures. */
+            measuredTasks: number;
+            deviceSeconds: number;
+            /** @description The part in attempts that failed, were preempted, or were lost with their node. */
+            lostDeviceSeconds: number;
+            /** @description The device-seconds times the mean use of the devices; null where no use was measured. */
+            usedDeviceSeconds: number | null;
+            taskSeconds: number;
+            /** @description The mean use of the devices. */
+            devicePercent: number | null;
+            /** @description The most memory of a device that was in use. */
+            deviceMemoryPercent: number | null;
+            /** @description What each task asked for. */
+            asked: components["schemas"]["TaskAmounts"];
+            /** @description What a task used on average; of devices, how many whole ones. */
+            mean: components["schemas"]["TaskAmounts"];
+            /** @description The most that a task used; of devices, how many were ever in use. */
+            most: components["schemas"]["TaskAmounts"];
+            /** @description A smaller request that would have done; null where what was asked fits, or nothing can be said. */
+            wouldDo: components["schemas"]["TaskAmounts"];
+        };
+        /**
          * RoleView
          * @description One role of a job: the number of tasks it should have (`target`), and task counts by state.
          */
@@ -2862,6 +2990,15 @@ export interface components {
         Taken: {
             firing: number;
             resolved: number;
+        };
+        /**
+         * TaskAmounts
+         * @description Amounts of one task; null is what nobody asked for, measured or can say.
+         */
+        TaskAmounts: {
+            devices: number | null;
+            cpus: number | null;
+            memoryBytes: number | null;
         };
         /**
          * TaskCounts
@@ -3375,6 +3512,8 @@ export interface components {
             gradientNoise: number | null;
             /** @description Examples of one step, of all tasks together. */
             batchSize: number | null;
+            /** @description 1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does. */
+            active: number | null;
         };
     };
     responses: never;
@@ -3424,6 +3563,8 @@ export type DocumentView = components['schemas']['DocumentView'];
 export type DrainBody = components['schemas']['DrainBody'];
 export type EditView = components['schemas']['EditView'];
 export type EditedField = components['schemas']['EditedField'];
+export type EfficiencyReport = components['schemas']['EfficiencyReport'];
+export type EfficiencySum = components['schemas']['EfficiencySum'];
 export type Entity = components['schemas']['Entity'];
 export type ErrorShape = components['schemas']['ErrorShape'];
 export type EstimateReport = components['schemas']['EstimateReport'];
@@ -3431,6 +3572,7 @@ export type EstimateView = components['schemas']['EstimateView'];
 export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
 export type Explanation = components['schemas']['Explanation'];
+export type ExtendBody = components['schemas']['ExtendBody'];
 export type FairnessReport = components['schemas']['FairnessReport'];
 export type FairnessRow = components['schemas']['FairnessRow'];
 export type FileView = components['schemas']['FileView'];
@@ -3448,6 +3590,8 @@ export type HealthEvents = components['schemas']['HealthEvents'];
 export type HealthEventsTaken = components['schemas']['HealthEventsTaken'];
 export type HealthView = components['schemas']['HealthView'];
 export type Holding = components['schemas']['Holding'];
+export type IdleJob = components['schemas']['IdleJob'];
+export type IdleList = components['schemas']['IdleList'];
 export type ImportGroup = components['schemas']['ImportGroup'];
 export type ImportJob = components['schemas']['ImportJob'];
 export type ImportToken = components['schemas']['ImportToken'];
@@ -3465,6 +3609,7 @@ export type JobDetail = components['schemas']['JobDetail'];
 export type JobDevices = components['schemas']['JobDevices'];
 export type JobDocument = components['schemas']['JobDocument'];
 export type JobEdit = components['schemas']['JobEdit'];
+export type JobEfficiency = components['schemas']['JobEfficiency'];
 export type JobExpression = components['schemas']['JobExpression'];
 export type JobFile = components['schemas']['JobFile'];
 export type JobInput = components['schemas']['JobInput'];
@@ -3549,6 +3694,7 @@ export type Readiness = components['schemas']['Readiness'];
 export type ReasonView = components['schemas']['ReasonView'];
 export type ReasonsView = components['schemas']['ReasonsView'];
 export type ReceiptView = components['schemas']['ReceiptView'];
+export type RoleEfficiency = components['schemas']['RoleEfficiency'];
 export type RoleView = components['schemas']['RoleView'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type Scale = components['schemas']['Scale'];
@@ -3566,6 +3712,7 @@ export type Spread = components['schemas']['Spread'];
 export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
 export type Taken = components['schemas']['Taken'];
+export type TaskAmounts = components['schemas']['TaskAmounts'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
 export type Timeline = components['schemas']['Timeline'];

@@ -10,6 +10,7 @@ import { count, heldOf } from '../lib/format';
 import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
+import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
 import { JobSeries } from './JobSeries';
 import { Receipts } from './Receipts';
@@ -30,6 +31,7 @@ export function Overview({ job }: { job: JobDetail }) {
         ))}
         {!ENDED.has(job.state) && <Placement job={job} />}
         {job.allowed.includes('metrics') && <JobSeries job={job} />}
+        {job.allowed.includes('metrics') && <JobEfficiency job={job} />}
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">
           <h2 className="heading">

@@ -244,7 +244,7 @@ _DATA: Final[Mapping[str, Rename]] = {
     "role": _ROLE, "replicas": _number, "index": _number, "remove": _numbers, "jobAttempt": _number,
     "place": _chosen("first", "last", "before", "own"), "before": _named("named_job"), "queue": _QUEUE,
     "priority": _priority, "maxDurationSeconds": _number, "judged": _judged, "tags": _each(_TAG), "report": _report,
-    "preempt": lambda _, value: value is True,
+    "preempt": lambda _, value: value is True, "idle": lambda _, value: "it left devices idle",
 }  # fmt: skip
 """What is kept of a request's data, by key."""
 _RULE: Final = _chosen(*Rule)

@@ -1,0 +1,1 @@
+"""Idle devices: what control does about jobs that leave theirs idle."""

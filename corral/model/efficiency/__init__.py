@@ -1,0 +1,1 @@
+"""What jobs asked for, beside what they used."""

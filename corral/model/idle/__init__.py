@@ -1,0 +1,1 @@
+"""Jobs that leave their devices idle."""

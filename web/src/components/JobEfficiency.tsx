@@ -1,0 +1,80 @@
+/** What a job asked for, beside what it used: a table of its roles, and the same in sentences. */
+
+import { useQuery } from '@tanstack/react-query';
+import * as ask from '../api/overview';
+import { ENDED, type JobDetail, type JobEfficiency as Efficiency, type RoleEfficiency } from '../api/types';
+
+const GIB = 1024 ** 3;
+
+/** Jobs that have not run have nothing to say. */
+export function JobEfficiency({ job }: { job: JobDetail }) {
+  const { data } = useQuery({ ...ask.efficiency(job.id, !ENDED.has(job.state)), enabled: job.startedAt !== null });
+  return data ? <EfficiencyCard said={data} /> : null;
+}
+
+export function EfficiencyCard({ said }: { said: Efficiency }) {
+  const measured = said.roles.some((role) => role.measuredTasks > 0);
+  return (
+    <section aria-label="Asked and used">
+      <h2 className="heading">Asked and used</h2>
+      {measured && (
+        <table className="mt-2 w-full text-xs">
+          <thead>
+            <tr className="text-left text-muted">
+              <th scope="col">Of each task</th>
+              <th scope="col" className="text-right">Devices</th>
+              <th scope="col" className="text-right">Processors</th>
+              <th scope="col" className="text-right">Memory</th>
+            </tr>
+          </thead>
+          {said.roles.map((role) => (
+            <Role key={role.role} role={role} named={said.roles.length > 1} />
+          ))}
+        </table>
+      )}
+      <ul className="space-y-1 pt-2 text-sm">
+        {said.words.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const LINES = [
+  ['asked', 'asked for'],
+  ['mean', 'used on average'],
+  ['most', 'used at most'],
+  ['wouldDo', 'would have done'],
+] as const satisfies readonly (readonly [keyof RoleEfficiency, string])[];
+
+function Role({ role, named }: { role: RoleEfficiency; named: boolean }) {
+  return (
+    <tbody>
+      {LINES.map(([field, label]) => {
+        const amounts = role[field];
+        const cells = [number(amounts.devices), number(amounts.cpus), size(amounts.memoryBytes)];
+        if (field === 'wouldDo' && cells.every((cell) => cell === '')) return null;
+        return (
+          <tr key={field}>
+            <th scope="row" className="text-left font-normal">{named ? `${role.role}: ${label}` : label}</th>
+            {cells.map((cell, at) => (
+              <td key={LABELS[at]} className="text-right">{cell}</td>
+            ))}
+          </tr>
+        );
+      })}
+    </tbody>
+  );
+}
+
+const LABELS = ['devices', 'cpus', 'memory'];
+
+/** An amount with at most three digits; '' where there is none. */
+export function number(value: number | null): string {
+  return value === null ? '' : Number(value.toPrecision(3)).toLocaleString('en');
+}
+
+export function size(bytes: number | null): string {
+  return bytes === null ? '' : `${number(bytes / GIB)} GiB`;
+}
