@@ -6,15 +6,19 @@ jobs and browser end with the pictures.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from corral.client import Client
+from tests.portal import monitored
 from tests.portal.harness import ROOT, Portal, open_context, serving
 
 TRAIN = """step=0; while :; do step=$((step + 1));
@@ -90,21 +94,36 @@ def fill(portal: Portal) -> None:
 
 
 def main(pictures: Path) -> None:
-    """Fill a new server and take pictures of its first page and of a waiting job."""
+    """Fill new servers and take the pictures of the documentation."""
     expect.set_options(timeout=60_000)
     chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        Path(folder).chmod(0o711)  # each user's tasks run under a system user of their own
-        cluster_file = Path(folder) / "cluster.yaml"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        with filled() as (portal, _):
+            take(portal, pictures, browser)
+        with filled(monitored.RULES) as (portal, database):
+            monitored.take_monitoring(portal, database, pictures, open_context(browser, portal).new_page())
+        browser.close()
+
+
+@contextlib.contextmanager
+def filled(rules: str = "") -> Iterator[tuple[Portal, Path]]:
+    """A new server with the jobs of `fill` that evaluates rules of alerts, and its database."""
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        folder.chmod(0o711)  # each user's tasks run under a system user of their own
         example = (ROOT / "examples" / "cluster.yaml").read_text()
-        cluster_file.write_text(example.partition("queues:")[0] + QUEUES)
-        with serving(Path(folder), cluster_file) as portal:
-            take(portal, pictures, playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]))
+        (folder / "cluster.yaml").write_text(example.partition("queues:")[0] + QUEUES)
+        if rules:
+            (folder / "rules.yml").write_text(rules)
+            patch.setenv("CORRAL_ALERT_RULES", str(folder / "rules.yml"))
+        with serving(folder, folder / "cluster.yaml") as portal:
+            fill(portal)
+            yield portal, folder / "data" / "corral.db"
 
 
 def take(portal: Portal, pictures: Path, browser: Browser) -> None:
-    """Take the pictures of the documentation from a filled server."""
-    fill(portal)
+    """Take the pictures of jobs, queues and changes from a filled server."""
     page = open_context(browser, portal).new_page()
     page.goto("/")
     cluster = page.get_by_role("region", name="Cluster")
@@ -122,7 +141,6 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     expect(page.locator("tr[data-waiting]")).to_have_count(3)
     take_question(pictures, page)
     take_changes(portal, pictures, page)
-    browser.close()
 
 
 def take_question(pictures: Path, page: Page) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.monitored import alert, end_alerts, tell_alerts
 
 NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
   .filter((each) => each.checkVisibility() && !each.closest('[aria-hidden=true], .xterm'))
@@ -56,6 +57,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
     portal.client.apply(f"kind: Storage\nname: attic\ntype: folder\npath: {tmp_path}\n")
     portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)
     portal.submit("waiting", devices=2)
+    tell_alerts(portal, alert("NodeNotReady", "fatal", "node1 does not answer.", minutes=3, node_name="node1"))
     portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=30)
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
     yield [
@@ -68,6 +70,8 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         (f"/jobs/{broken}?tab=document", "As submitted"),
         ("/submit", "The file is valid."),
         ("/nodes?node=local/node1", "described-a100"),
+        ("/alerts", "node1 does not answer."),
+        ("/usage", "There are no budgets"),
         ("/queues?queue=default", "has lent nothing"),
         ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),
@@ -84,6 +88,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/nowhere", "no such page"),
     ]
     portal.client.delete_configuration("storage", "attic")
+    end_alerts(portal)
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")])

@@ -91,6 +91,20 @@ const nodes = createRoute({
   component: lazyRouteComponent(() => import('./pages/Nodes'), 'Nodes'),
 });
 
+const alerts = createRoute({
+  getParentRoute: () => frame,
+  path: '/alerts',
+  validateSearch: texts('q'),
+  component: lazyRouteComponent(() => import('./pages/Alerts'), 'Alerts'),
+});
+
+const usage = createRoute({
+  getParentRoute: () => frame,
+  path: '/usage',
+  validateSearch: texts('by', 'days', 'from', 'to', 'user', 'queue', 'show'),
+  component: lazyRouteComponent(() => import('./pages/Usage'), 'Usage'),
+});
+
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
@@ -171,7 +185,9 @@ const groups = createRoute({
   component: lazyRouteComponent(() => import('./pages/Groups'), 'Groups'),
 });
 
-const pages = [home, job, submit, queues, line, receipts, estimates, whatIf, nodes, configuration, account, storages, storage, users, batch, groups];
+const pages = [
+  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, configuration, account, storages, storage, users, batch, groups,
+];
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, frame.addChildren(pages)]),

@@ -17,6 +17,7 @@ const SETTLE_MS = 350;
 export class Refresher {
   private jobs = new Set<string>();
   private configured = false;
+  private alerted = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private client: QueryClient) {}
@@ -24,6 +25,7 @@ export class Refresher {
   note(event: Pick<EventRecord, 'job' | 'kind'>): void {
     this.jobs.add(event.job);
     this.configured ||= event.kind === 'configuration.changed';
+    this.alerted ||= event.kind.startsWith('server.alert-');
     this.timer ??= setTimeout(() => this.flush(), SETTLE_MS);
   }
 
@@ -31,11 +33,11 @@ export class Refresher {
     this.timer = undefined;
     const jobs = this.jobs;
     this.jobs = new Set();
-    const configured = this.configured;
-    this.configured = false;
+    const { configured, alerted } = this;
+    this.configured = this.alerted = false;
     void this.client.invalidateQueries({
       predicate: ({ queryKey: [kind, job] }) =>
-        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (kind === 'job' && jobs.has(String(job))),
+        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (alerted && kind === 'alerts') || (kind === 'job' && jobs.has(String(job))),
     });
   }
 

@@ -37,7 +37,7 @@ export function AccountMenu() {
   };
   return (
     <details ref={menu} className="relative">
-      <summary className="btn-bare list-none [&::-webkit-details-marker]:hidden" aria-label="Account">
+      <summary className="btn-bare list-none [&::-webkit-details-marker]:hidden" aria-label={`Account ${data?.user ?? '…'}`}>
         <span className="max-w-24 truncate">{data?.user ?? '…'}</span>
         <svg viewBox="0 0 8 5" width="8" height="5" aria-hidden>
           <path d="m1 .5 3 3 3-3" fill="none" stroke="currentColor" strokeWidth="1.3" />
@@ -67,7 +67,13 @@ export function AccountMenu() {
             </label>
           ))}
         </fieldset>
-        <Link to="/storages" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
+        <Link to="/alerts" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
+          Alerts
+        </Link>
+        <Link to="/usage" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
+          Usage
+        </Link>
+        <Link to="/storages" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
           Storages
         </Link>
         {data?.role === 'admin' && (

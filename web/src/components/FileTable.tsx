@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { request } from '../api/client';
 import { fileAddress, filePath, files } from '../api/teams';
 import type { FileView } from '../api/types';
+import { hand } from '../lib/download';
 import { crumbs, inside, size } from '../lib/files';
 import { Empty, Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
@@ -127,13 +128,4 @@ function Named({ storage, path, file, onRefused }: NamedProps) {
       {file.name}
     </a>
   );
-}
-
-/** Gives what was fetched to the browser as a download. */
-function hand(bytes: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(bytes);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

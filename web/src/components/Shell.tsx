@@ -2,12 +2,13 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { Live, useConnected } from '../api/live';
 import * as ask from '../api/queries';
 import { KEYS, useKeys } from '../lib/keys';
 import { chooseTheme, shownTheme } from '../lib/theme';
 import { AccountMenu } from './AccountMenu';
+import { AlertCount, useFiring } from './AlertCount';
 import { Dialog } from './Dialog';
 import { Troubles } from './Troubles';
 
@@ -29,6 +30,8 @@ function Frame() {
     'g q': () => void navigate({ to: '/queues' }),
     'g l': () => void navigate({ to: '/line' }),
     'g n': () => void navigate({ to: '/nodes' }),
+    'g m': () => void navigate({ to: '/alerts' }),
+    'g b': () => void navigate({ to: '/usage' }),
     'g c': () => void navigate({ to: '/configuration' }),
     'g s': () => void navigate({ to: '/storages' }),
     'g u': () => void navigate({ to: admin ? '/users' : '/groups' }),
@@ -42,7 +45,7 @@ function Frame() {
         Skip to the content
       </a>
       <header className="sticky top-0 z-20 border-b border-line bg-ground">
-        <div className="mx-auto flex h-12 max-w-[1680px] items-center gap-1 px-3 sm:gap-2 sm:px-5">
+        <div className="mx-auto flex h-12 max-w-[1680px] items-center gap-0.5 px-2 min-[430px]:gap-1 min-[430px]:px-3 sm:gap-2 sm:px-5">
           <Link to="/" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label="Corral">
             <Mark />
             <span className="max-[430px]:hidden">Corral</span>
@@ -53,14 +56,18 @@ function Frame() {
               Queues
             </Way>
             <Way to="/nodes">Nodes</Way>
+            <AlertsWay />
+            <Way to="/usage" narrow="lg">
+              Usage
+            </Way>
             <Way to="/configuration" short="Config">
               Configuration
             </Way>
-            <Way to="/storages" wide>
+            <Way to="/storages" narrow="lg">
               Storages
             </Way>
             {admin && (
-              <Way to="/users" also={['/users/batch', '/groups']} wide>
+              <Way to="/users" also={['/users/batch', '/groups']} narrow="lg">
                 Users
               </Way>
             )}
@@ -98,24 +105,35 @@ function Frame() {
   );
 }
 
+/** On a narrow screen it is there while something fires, as the number alone; the account's menu always has it. */
+function AlertsWay() {
+  const { firing, grave } = useFiring();
+  return (
+    <Way to="/alerts" narrow={firing > 0 ? 'shown' : 'lg'}>
+      <span className="max-lg:sr-only">Alerts</span>
+      <AlertCount firing={firing} grave={grave} />
+    </Way>
+  );
+}
+
 interface WayProps {
-  to: '/' | '/queues' | '/nodes' | '/configuration' | '/storages' | '/users';
+  to: '/' | '/queues' | '/nodes' | '/alerts' | '/usage' | '/configuration' | '/storages' | '/users';
   /** Other pages that belong to it. */
   also?: readonly string[];
   /** What stands there on a narrow screen. */
   short?: string;
-  /** Whether it stands in the account's menu alone on a narrow screen. */
-  wide?: boolean;
-  children: string;
+  /** Whether it is shown on narrow screens, or stands in the account's menu alone below a width. */
+  narrow?: 'shown' | 'lg';
+  children: ReactNode;
 }
 
-function Way({ to, also = [], short, wide = false, children }: WayProps) {
+function Way({ to, also = [], short, narrow = 'shown', children }: WayProps) {
   const here = useLocation({ select: ({ pathname }) => also.includes(pathname) || (to !== '/' && pathname.startsWith(`${to}/`)) });
   return (
     <Link
       to={to}
       activeOptions={{ exact: true, includeSearch: false }}
-      className={`${wide ? 'max-md:hidden ' : ''}flex h-12 items-center border-b-2 px-1.5 text-sm hover:text-text min-[430px]:px-2.5 ${here ? 'border-accent text-text' : 'border-transparent text-muted'}`}
+      className={`${narrow === 'lg' ? 'max-lg:hidden ' : ''}flex h-12 items-center border-b-2 px-1.5 text-sm hover:text-text min-[430px]:px-2.5 ${here ? 'border-accent text-text' : 'border-transparent text-muted'}`}
       activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
     >
       {short ? <span className="sm:hidden">{short}</span> : children}

@@ -3,18 +3,22 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useRef } from 'react';
+import * as monitoring from '../api/monitoring';
 import * as overview from '../api/overview';
 import * as ask from '../api/queries';
-import type { Amounts, Cordon, Node } from '../api/types';
+import type { Amounts, Cordon, Health, Node } from '../api/types';
 import { BesideCorral } from '../components/BesideCorral';
 import { CommandLine } from '../components/Copy';
+import { HealthCounts } from '../components/HealthCounts';
 import { NodeActions } from '../components/NodeActions';
+import { NodeHealth } from '../components/NodeHealth';
 import { NodeRow } from '../components/NodeRow';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
 import { bytes, count, cpus, shortNode } from '../lib/format';
+import { score, stateWords, toneOf } from '../lib/health';
 import { useKeys } from '../lib/keys';
 import { marks, type Marks } from '../lib/marks';
 
@@ -27,6 +31,8 @@ export function Nodes() {
   const { data: tree } = useQuery(ask.cluster);
   const { data: top } = useQuery(ask.top);
   const { data: owners } = useQuery(overview.cells);
+  const { data: ledger } = useQuery(monitoring.health);
+  const health = useMemo(() => new Map(ledger?.items.map((each) => [each.node, each])), [ledger]);
   const marked = useMemo(() => marks(owners?.cell), [owners]);
   const field = useRef<HTMLInputElement>(null);
   useTitle('Nodes');
@@ -37,7 +43,7 @@ export function Nodes() {
       colours: hues(holders(all).keys()),
     };
   }, [tree]);
-  const nodes = (list.data?.pages.flatMap((page) => page.items) ?? []).filter((node) => matches(node, q));
+  const nodes = (list.data?.pages.flatMap((page) => page.items) ?? []).filter((node) => matches(node, q, health.get(node.name)));
   const set = (change: { q?: string; node?: string }) => void navigate({ search: { q: q || undefined, node: open || undefined, ...change }, replace: true });
   const step = (by: number) => {
     const at = nodes.findIndex((node) => node.name === open);
@@ -56,7 +62,7 @@ export function Nodes() {
     <section className="pt-5">
       <h1 className="sr-only">Nodes</h1>
       {top ? <Totals top={top} /> : <Skeleton rows={2} />}
-      <div className="flex items-center gap-3 pt-5 pb-2">
+      <div className="flex flex-wrap items-center gap-3 pt-5 pb-2">
         <input
           ref={field}
           type="search"
@@ -67,6 +73,7 @@ export function Nodes() {
           onChange={(event) => set({ q: event.target.value || undefined })}
           onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
         />
+        <HealthCounts health={ledger?.items ?? []} q={q} onChoose={(next) => set({ q: next || undefined })} />
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={6} height={30} />}
@@ -89,11 +96,11 @@ export function Nodes() {
           <tbody>
             {nodes.map((node) => (
               <Fragment key={node.name}>
-                <NodeLine node={node} drawn={drawn.get(node.name)} marks={marked} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
+                <NodeLine node={node} health={health.get(node.name)} drawn={drawn.get(node.name)} marks={marked} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
                 {open === node.name && (
                   <tr>
                     <td colSpan={7} className="!bg-sunken !p-0">
-                      <Devices node={node} />
+                      <Devices node={node} health={health.get(node.name)} />
                     </td>
                   </tr>
                 )}
@@ -110,17 +117,18 @@ export function Nodes() {
         ) : (
           <span />
         )}
-        <CommandLine line="corral nodes" />
+        <CommandLine line={health.size > 0 ? 'corral nodes --health' : 'corral nodes'} />
       </div>
       <BesideCorral />
     </section>
   );
 }
 
-function matches(node: Node, q: string): boolean {
+function matches(node: Node, q: string, health: Health | undefined): boolean {
   const word = q.toLowerCase();
   const texts = [
     node.name,
+    health?.state ?? '',
     ...Object.values(node.levels),
     ...Object.entries(node.labels).map(([name, value]) => `${name}=${value}`),
     ...node.devices.flatMap((device) => [device.model, device.job?.name ?? '', device.job?.user ?? '']),
@@ -139,6 +147,7 @@ const held = (node: Node, field: keyof Amounts) => node.total[field] - node.free
 
 interface LineProps {
   node: Node;
+  health: Health | undefined;
   drawn: MapNode | undefined;
   marks: Marks;
   colours: Map<string, number>;
@@ -146,7 +155,7 @@ interface LineProps {
   onOpen: () => void;
 }
 
-function NodeLine({ node, drawn, marks, colours, open, onOpen }: LineProps) {
+function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LineProps) {
   const large = node.devices.length > 16;
   return (
     <tr data-node={node.name}>
@@ -157,6 +166,12 @@ function NodeLine({ node, drawn, marks, colours, open, onOpen }: LineProps) {
         <div className={`max-w-72 text-xs ${node.ready ? 'text-muted' : 'text-fail'}`} title={node.reason || `last changed ${node.seenAt}`}>
           {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
         </div>
+        {health && health.state !== 'healthy' && (
+          <div className={`max-w-72 text-xs ${toneOf(health.state)}`}>
+            {stateWords(health.state)}, score {score(health.score)}
+            {!node.cordon && health.by !== 'health' && health.why && `: ${health.why}`}
+          </div>
+        )}
         {node.cordon && <div className="max-w-72 text-xs text-wait">{closed(node, node.cordon)}</div>}
       </td>
       <td className="text-muted max-md:hidden">
@@ -180,7 +195,7 @@ function NodeLine({ node, drawn, marks, colours, open, onOpen }: LineProps) {
   );
 }
 
-function Devices({ node }: { node: Node }) {
+function Devices({ node, health }: { node: Node; health: Health | undefined }) {
   const labels = Object.entries(node.labels).map(([name, value]) => `${name}=${value}`);
   return (
     <div className="px-3 py-2">
@@ -192,6 +207,7 @@ function Devices({ node }: { node: Node }) {
         </p>
         <NodeActions node={node} />
       </div>
+      <NodeHealth node={node.name} health={health} />
       <table className="grid-table">
         <thead>
           <tr>

@@ -1,0 +1,165 @@
+"""Alerts, signs of trouble, prices and past use for the portal's pages on monitoring, and their pictures for the docs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from playwright.sync_api import Page, expect
+
+from corral.model.usage import DAY
+from tests.portal.harness import Portal
+
+PRICES = """kind: Prices
+name: default
+currency: EUR
+rates:
+  - {deviceHour: 1.20, cpuHour: 0.02, memoryGibHour: 0.003}
+  - {queue: production, deviceHour: 2.40}
+"""
+RULES = """
+groups:
+  - name: pictures
+    rules:
+      - alert: CorralDevicesInUse
+        expr: sum(corral_devices{state="used"}) / sum(corral_devices) > 0.5
+        labels: {severity: info}
+        annotations: {summary: "{{ $value | humanizePercentage }} of the devices are in use."}
+      - alert: CorralJobsWaitLong
+        expr: sum by (reason) (corral_jobs_waiting) > 0
+        for: 1h
+        labels: {severity: warn}
+        annotations: {summary: "Jobs that wait for this reason: {{ $value }}."}
+"""
+_TOLD = (
+    ("NvidiaSmiDoubleEccError", "fatal", "node4 has double-bit ECC errors on device 2.", 7, {"node_name": "node4"}),
+    ("NodeFilesystemUsage", "warn", "/mnt/scratch is 87 % full.", 95, {"node_name": "node2", "device": "nvme1n1"}),
+    ("JobUsesNothing", "warn", "notebook has left its device idle for two hours.", 12, {"job_name": "tomas~notebook"}),
+    ("NodeNotReady", "error", "node1 does not answer.", 31, {"node_name": "node1"}),
+)
+"""Name, severity, summary, minutes since it began, and labels."""
+
+
+def alert(
+    name: str, severity: str, summary: str, *, minutes: float, over: bool = False, **labels: str
+) -> dict[str, Any]:
+    """An alert in the JSON of Alertmanager that began so many minutes ago, and has ended now or not."""
+    now = datetime.now(UTC)
+    return {
+        "status": "resolved" if over else "firing",
+        "labels": {"alertname": name, "severity": severity, **labels},
+        "annotations": {"summary": summary},
+        "startsAt": (now - timedelta(minutes=minutes)).isoformat(),
+        "endsAt": now.isoformat() if over else "0001-01-01T00:00:00Z",
+    }
+
+
+def tell(portal: Portal, path: str, body: dict[str, Any]) -> None:
+    """Send what another program would send to the API."""
+    token = {"Authorization": f"Bearer {portal.client.token}"}
+    httpx2.post(f"{portal.url}/api/v3{path}", json=body, headers=token, timeout=60).raise_for_status()
+
+
+def tell_alerts(portal: Portal, *alerts: dict[str, Any]) -> None:
+    """Tell alerts as an Alertmanager would."""
+    tell(portal, "/alerts/webhook", {"alerts": alerts})
+
+
+def end_alerts(portal: Portal) -> None:
+    """Tell that all alerts of the Alertmanager have ended, and end all silences."""
+    going = [each for each in portal.client.alerts()["items"] if each["source"] == "alertmanager"]
+    ended = [{"status": "resolved", "labels": each["labels"], "startsAt": each["since"]} for each in going]
+    tell_alerts(portal, *ended)
+    for silence in portal.client.silences()["items"]:
+        portal.client.unsilence(silence["id"])
+
+
+def fault(node: str, message: str, device: int, *, fatal: bool, code: str = "") -> dict[str, Any]:
+    """An event of NVSentinel about a device."""
+    return {
+        "nodeName": node,
+        "agent": "syslog-health-monitor",
+        "checkName": code or "GpuThermalWatch",
+        "isFatal": fatal,
+        "message": message,
+        "errorCode": [code] if code else [],
+        "entitiesImpacted": [{"entityType": "GPU", "entityValue": str(device)}],
+    }
+
+
+def tell_faults(portal: Portal, *faults: dict[str, Any]) -> None:
+    """Tell health events as NVSentinel would."""
+    tell(portal, "/health-events", {"events": faults})
+
+
+def past_use(database: Path, days: Sequence[tuple[str, str, float]], many: int) -> None:
+    """Write the use of jobs that were removed: of so many days up to yesterday, by user, queue and devices held."""
+    today = int(datetime.now(UTC).timestamp() // DAY)
+    lines = []
+    for back in range(1, many):
+        day = today - back
+        weekend = (day + 3) % 7 > 4
+        for place, (user, queue, devices) in enumerate(days):
+            wave = 0.55 + 0.45 * (((day * (place + 3) * 7919) % 97) / 97)
+            used = devices * DAY * wave * (0.45 if weekend else 1.0)
+            lost = used * (0.02 + 0.1 * (((day + place) * 31) % 11 == 0))
+            lines.append((day, user, queue, "described-a100", used, lost, used / 2, used * 4, used * 16))
+    with sqlite3.connect(database, timeout=60) as connection:
+        connection.executemany("INSERT INTO usage_days VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", lines)
+
+
+def take_monitoring(portal: Portal, database: Path, pictures: Path, page: Page) -> None:
+    """Take the pictures of alerts, health and use from a server that evaluates `RULES`."""
+    take_alerts(portal, pictures, page)
+    take_health(portal, pictures, page)
+    take_use(portal, database, pictures, page)
+
+
+def take_alerts(portal: Portal, pictures: Path, page: Page) -> None:
+    """Take the picture of the page of alerts."""
+    told = [alert(name, severity, said, minutes=ago, **labels) for name, severity, said, ago, labels in _TOLD]
+    over = alert("NvidiaSmiLatencyTooLarge", "warn", "nvidia-smi is slow.", minutes=44, over=True, node_name="node3")
+    tell_alerts(portal, *told, over)
+    portal.client.silence(['node_name="node1"'], seconds=6 * 3600, reason="new fans, back at noon")
+    page.goto("/alerts")
+    for part, name in (
+        ("Firing", "CorralDevicesInUse"),
+        ("Pending", "CorralJobsWaitLong"),
+        ("Silenced", "NodeNotReady"),
+    ):
+        expect(page.get_by_role("table", name=part, exact=True)).to_contain_text(name)
+    page.screenshot(path=pictures / "alerts.png", full_page=True)
+
+
+def take_health(portal: Portal, pictures: Path, page: Page) -> None:
+    """Take the picture of a node that was closed, and taken over by an administrator."""
+    for check, said in (("NvLinkWatch", "link 3 has flapped"), ("ThermalWatch", "slowdown"), ("PcieWatch", "replays")):
+        tell_faults(portal, fault("node2", said, 1, fatal=False, code=check))
+    tell_faults(portal, fault("node4", "an uncorrectable error was remapped", 2, fatal=False, code="63"))
+    page.goto("/nodes?node=local/node4")
+    history = page.get_by_role("table", name="History of its health")
+    expect(history).to_contain_text("remapped")
+    tell_faults(portal, fault("node4", "the GPU has fallen off the bus", 2, fatal=True, code="79"))
+    expect(history).to_contain_text("→ cordoned")
+    portal.client.change_health("local/node4", "repairing", why="the board is changed")
+    expect(history).to_contain_text("the board is changed")
+    expect(page.get_by_role("group", name="Health")).to_contain_text("1 ◐ suspected")
+    page.screenshot(path=pictures / "health.png", full_page=True)
+
+
+def take_use(portal: Portal, database: Path, pictures: Path, page: Page) -> None:
+    """Take the picture of use, costs and budgets."""
+    days = [("mira", "research", 5.0), ("jun", "production", 4.0), ("ada", "default", 2.5), ("tomas", "default", 1.0)]
+    past_use(database, days, 30)
+    portal.client.apply(PRICES)
+    portal.client.set_budget("queue", "research", "month", 4000)
+    portal.client.set_budget("user", "tomas", "week", 160)
+    portal.client.set_budget("queue", "production", "month", 2600)
+    page.goto("/usage?by=queue")
+    expect(page.get_by_role("figure").get_by_role("img")).to_be_visible()
+    expect(page.get_by_role("table", name="Budgets")).to_be_visible()
+    page.screenshot(path=pictures / "accounting.png", full_page=True)

@@ -1,0 +1,104 @@
+/** What is seen of the cluster: alerts and silences, the health of nodes, use, charges and budgets. */
+
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { call, part } from './client';
+import type { Alert, Budget, Charge, ChargePage, Health, HealthEntry, Page, Silence, UsageReport } from './types';
+
+const SLOWLY = 15_000;
+/** Pages of charges that are read for one picture or file; a page has at least 2,000 charges, unless it is the last. */
+const MOST_PAGES = 50;
+
+interface List<Item> {
+  items: Item[];
+}
+
+/** All alerts that the reader may see; under `alerts`, which an alert that begins or ends marks stale. */
+export const alerts = queryOptions({
+  queryKey: ['alerts', 'list'],
+  queryFn: ({ signal }) => call<List<Alert>>('/alerts', { signal }),
+  refetchInterval: SLOWLY,
+});
+
+/** The alerts that meet all matchers; refused for what is no matcher. */
+export const alertsOf = (matchers: readonly string[]) =>
+  queryOptions({
+    queryKey: ['alerts', 'of', matchers],
+    queryFn: ({ signal }) => call<List<Alert>>('/alerts', { query: { match: matchers }, signal }),
+    enabled: matchers.length > 0,
+    retry: false,
+  });
+
+export const silences = (admin: boolean) =>
+  queryOptions({
+    queryKey: ['alerts', 'silences'],
+    queryFn: ({ signal }) => call<List<Silence>>('/alerts/silences', { signal }),
+    enabled: admin,
+    refetchInterval: SLOWLY,
+  });
+
+/** The nodes with signs of trouble, the worst first; under `cluster`, as the nodes themselves. */
+export const health = queryOptions({
+  queryKey: ['cluster', 'health'],
+  queryFn: ({ signal }) => call<Page<Health>>('/node-health', { signal }),
+  refetchInterval: SLOWLY,
+});
+
+export const healthPath = (node: string) => `/nodes/${node.split('/').map(part).join('/')}/health`;
+
+export const healthHistory = (node: string) =>
+  infiniteQueryOptions({
+    queryKey: ['cluster', 'health', node],
+    queryFn: ({ pageParam, signal }) => call<Page<HealthEntry>>(healthPath(node), { query: { limit: 10, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
+
+/** Whose use is asked for, and of which time: RFC 3339 times or days in UTC. */
+export interface Asked {
+  from: string;
+  to: string;
+  user?: string;
+  queue?: string;
+}
+
+export const usage = (by: string, asked: Asked) =>
+  queryOptions({
+    queryKey: ['usage', by, asked],
+    queryFn: ({ signal }) => call<UsageReport>('/usage', { query: { by, ...asked }, signal }),
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+
+export interface Charges {
+  currency: string;
+  items: Charge[];
+  /** The time from which on there are further charges; '' after the last. */
+  next: string;
+}
+
+/** The charges of a period, page by page. */
+export async function allCharges({ from, ...asked }: Asked, signal?: AbortSignal): Promise<Charges> {
+  const found: Charges = { currency: '', items: [], next: from };
+  for (let page = 0; page < MOST_PAGES && (page === 0 || found.next); page += 1) {
+    const answer: ChargePage = await call('/usage/charges', { query: { from: found.next, ...asked }, signal });
+    found.items.push(...answer.items);
+    found.currency = answer.currency;
+    found.next = answer.next;
+  }
+  return found;
+}
+
+export const charges = (asked: Asked, wanted: boolean) =>
+  queryOptions({
+    queryKey: ['usage', 'charges', asked],
+    queryFn: ({ signal }) => allCharges(asked, signal),
+    placeholderData: keepPreviousData,
+    enabled: wanted,
+    retry: false,
+  });
+
+export const budgets = queryOptions({
+  queryKey: ['usage', 'budgets'],
+  queryFn: ({ signal }) => call<List<Budget>>('/budgets', { signal }),
+  refetchInterval: SLOWLY,
+});

@@ -1,0 +1,144 @@
+/** Budgets of device-hours: what each allows in its present window, what is used and promised of it, and what is left. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useId } from 'react';
+import * as ask from '../api/monitoring';
+import type { Budget } from '../api/types';
+import { budgetBar, budgetWords, number } from '../lib/usage';
+import { CommandLine } from './Copy';
+import { Empty, Fault, Skeleton } from './Notices';
+import { Until } from './Time';
+
+const HEIGHT = 14;
+const STATES: Record<string, { word: string; tone: string }> = {
+  open: { word: '● open', tone: 'text-muted' },
+  warned: { word: '▲ warned', tone: 'text-wait' },
+  'used-up': { word: '✕ used up', tone: 'text-fail' },
+};
+
+export function Budgets() {
+  const list = useQuery(ask.budgets);
+  return (
+    <>
+      <h2 className="heading mt-7">
+        Budgets
+        <span className="text-xs font-normal text-muted">device-hours in each day, week or month, in UTC</span>
+      </h2>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && <Skeleton rows={2} />}
+      {list.data && list.data.items.length === 0 && (
+        <Empty title="There are no budgets" line="corral budget set queue research week 500">
+          A budget bounds what a queue or user may use; jobs that would exceed it are refused.
+        </Empty>
+      )}
+      {list.data && list.data.items.length > 0 && (
+        <>
+          <table className="grid-table" aria-label="Budgets">
+            <thead>
+              <tr>
+                <th>Budget</th>
+                <th className="w-2/5 max-md:hidden">Used and promised</th>
+                <th className="num max-sm:hidden">Used</th>
+                <th className="num max-sm:hidden">Promised</th>
+                <th className="num">Left</th>
+                <th className="num max-md:hidden">Allowed</th>
+                <th>State</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.data.items.map((budget) => (
+                <Row key={`${budget.kind} ${budget.name} ${budget.window}`} budget={budget} />
+              ))}
+            </tbody>
+          </table>
+          <Legend />
+        </>
+      )}
+      <div className="flex justify-end pt-3">
+        <CommandLine line="corral budget" />
+      </div>
+    </>
+  );
+}
+
+function Row({ budget }: { budget: Budget }) {
+  const state = STATES[budget.state] ?? { word: budget.state, tone: 'text-muted' };
+  const added = budget.topUps.reduce((total, each) => total + each.deviceHours, 0);
+  return (
+    <tr data-budget={`${budget.kind}/${budget.name}/${budget.window}`}>
+      <td>
+        <span className="[overflow-wrap:anywhere]">
+          <span className="text-muted">{budget.kind}</span> {budget.name}
+        </span>
+        <div className="text-xs text-muted">
+          each {budget.window}; a new one <Until at={budget.end} />
+        </div>
+        <div className="pt-1 md:hidden">
+          <Bar budget={budget} />
+        </div>
+      </td>
+      <td className="max-md:hidden">
+        <Bar budget={budget} />
+      </td>
+      <td className="num max-sm:hidden">{number(budget.used, 1)}</td>
+      <td className="num text-muted max-sm:hidden">{number(budget.promised, 1)}</td>
+      <td className="num font-medium">{number(budget.left, 1)}</td>
+      <td className="num text-muted max-md:hidden" title={budget.topUps.map((each) => `${each.actor} added ${number(each.deviceHours, 1)}: ${each.reason}`).join('\n') || undefined}>
+        {number(budget.allowed, 1)}
+        {added > 0 && <div className="text-xs">{number(added, 1)} added</div>}
+      </td>
+      <td className={`whitespace-nowrap ${state.tone}`}>{state.word}</td>
+    </tr>
+  );
+}
+
+function Bar({ budget }: { budget: Budget }) {
+  const { used, promised, warn } = budgetBar(budget);
+  const at = (part: number) => `${(part * 100).toFixed(2)}%`;
+  const words = budgetWords(budget);
+  const stripes = useId();
+  return (
+    <svg role="img" aria-label={words} width="100%" height={HEIGHT} className="block min-w-24">
+      <title>{words}</title>
+      <Stripes id={stripes} />
+      <rect x={0.5} y={1.5} width="calc(100% - 1px)" height={HEIGHT - 3} fill="var(--sunken)" stroke="var(--line-strong)" />
+      <rect x={0} y={1} width={at(used)} height={HEIGHT - 2} fill="var(--accent)" />
+      {promised > 0 && <rect x={at(used)} y={1} width={at(promised)} height={HEIGHT - 2} fill={`url(#${stripes})`} />}
+      <rect x={at(warn)} y={0} width={2} height={HEIGHT} fill="var(--wait)" />
+    </svg>
+  );
+}
+
+/** A pattern of its own for each bar: one that is defined in a hidden bar is drawn nowhere. */
+function Stripes({ id }: { id: string }) {
+  return (
+    <defs>
+      <pattern id={id} width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+        <rect width="5" height="5" fill="var(--accent-ground)" />
+        <path d="M1 0v5" stroke="var(--accent)" strokeWidth="2" />
+      </pattern>
+    </defs>
+  );
+}
+
+const KEYS = [
+  ['used', <rect key="a" y={2} width={16} height={10} fill="var(--accent)" />],
+  ['promised to live jobs, by their maxDuration', <rect key="b" y={2} width={16} height={10} fill="url(#promised)" />],
+  ['submissions are warned from here on', <rect key="c" x={7} y={0} width={2} height={14} fill="var(--wait)" />],
+] as const;
+
+function Legend() {
+  return (
+    <ul aria-label="What the bars of budgets show" className="flex flex-wrap gap-x-5 gap-y-1 pt-3 pl-2.5 text-2xs text-muted max-md:hidden">
+      {KEYS.map(([word, shape]) => (
+        <li key={word} className="flex items-center gap-1.5">
+          <svg width={16} height={14} aria-hidden>
+            <Stripes id="promised" />
+            {shape}
+          </svg>
+          {word}
+        </li>
+      ))}
+    </ul>
+  );
+}

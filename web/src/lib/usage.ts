@@ -1,0 +1,164 @@
+/** Use and its costs: periods, sums by day for the chart, words, CSV, and the bars of budgets. */
+
+import type { Budget, Charge, UsageReport, UsageRow } from '../api/types';
+import { quote } from './cli';
+
+export const WAYS = ['user', 'queue', 'model', 'job', 'tag', 'node'] as const;
+export type By = (typeof WAYS)[number];
+/** The sums that charges are kept by, and that a chart by day can show. */
+const CHARTED = ['user', 'queue', 'model'] as const;
+export type Charted = (typeof CHARTED)[number];
+export const PERIODS = ['7', '30', '90'] as const;
+
+const DAY_MS = 86_400_000;
+const HOUR = 3_600;
+const NAMELESS: Partial<Record<By, string>> = { tag: '(no tag)', model: '(no model)' };
+
+export const isCharted = (by: By): by is Charted => (CHARTED as readonly string[]).includes(by);
+
+export const readBy = (text: string | undefined): By => WAYS.find((each) => each === text) ?? 'user';
+
+/** The day in UTC, such as `2026-11-27`. */
+export const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
+
+export interface Period {
+  /** Days in UTC; the last one is included. */
+  first: string;
+  last: string;
+}
+
+/** The period of an address: two days, or so many days that end today. */
+export function period(search: { days?: string; from?: string; to?: string }, now: number): Period {
+  const { from = '', to = '' } = search;
+  if (isDay(from) && isDay(to) && from <= to) return { first: from, last: to };
+  const days = PERIODS.find((each) => each === search.days) ?? '30';
+  return { first: dayOf(now - (Number(days) - 1) * DAY_MS), last: dayOf(now) };
+}
+
+/** What the API is asked for: from the begin of the first day to the end of the last. */
+export const asked = ({ first, last }: Period) => ({ from: first, to: dayOf(Date.parse(last) + DAY_MS) });
+
+/** The days of a period. */
+export function daysOf({ first, last }: Period): string[] {
+  const found: string[] = [];
+  for (let at = Date.parse(first); at <= Date.parse(last); at += DAY_MS) found.push(dayOf(at));
+  return found;
+}
+
+export type Shown = 'hours' | 'lost' | 'cost';
+
+export interface Stack {
+  key: string;
+  /** A value for each day. */
+  values: number[];
+  total: number;
+}
+
+/** Charges by day, a stack for each of the largest keys and one for all others, the largest first. */
+export function stacks(charges: readonly Charge[], by: Charted, shown: Shown, days: readonly string[], most = 6): Stack[] {
+  const at = new Map(days.map((day, place) => [day, place]));
+  const found = new Map<string, Stack>();
+  for (const charge of charges) {
+    const place = at.get(charge.begin.slice(0, 10));
+    const value = amountOf(charge, shown);
+    if (place === undefined || value === 0) continue;
+    const stack = found.get(charge[by]) ?? { key: charge[by], values: days.map(() => 0), total: 0 };
+    stack.values[place] = (stack.values[place] ?? 0) + value;
+    stack.total += value;
+    found.set(charge[by], stack);
+  }
+  const all = [...found.values()].sort((one, other) => other.total - one.total || one.key.localeCompare(other.key));
+  if (all.length <= most) return all;
+  const rest = all.slice(most - 1);
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+  const others = { key: OTHERS, values: days.map((_, place) => sum(rest.map(({ values }) => values[place] ?? 0))), total: sum(rest.map(({ total }) => total)) };
+  return [...all.slice(0, most - 1), others];
+}
+
+/** The key of the stack of all that have none of their own. */
+export const OTHERS = '\u0000others';
+
+function amountOf(charge: Charge, shown: Shown): number {
+  if (shown === 'cost') return charge.cost;
+  if (charge.meter !== 'device-hours') return 0;
+  return shown === 'lost' ? charge.lost : charge.quantity;
+}
+
+const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+
+/** A round number at or above the highest bar. */
+export function ceiling(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ROUND.map((each) => each * power).find((each) => each >= value * (1 - 1e-9)) ?? 10 * power;
+}
+
+export function number(value: number, digits = 2): string {
+  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** An amount for a chart: small ones keep two digits that count. */
+export function amount(value: number): string {
+  if (value === 0 || value >= 1) return number(value);
+  return value.toLocaleString('en', { maximumSignificantDigits: 2 });
+}
+
+export const hours = (seconds: number) => number(seconds / HOUR);
+
+/** The name of a key; jobs have one besides their id. */
+export function nameOf(by: By, { key, name }: Pick<UsageRow, 'key' | 'name'>): string {
+  if (key === OTHERS) return 'others';
+  if (by === 'job' && key) return name || key;
+  return key || (NAMELESS[by] ?? '(removed)');
+}
+
+/** The part of device-hours that came to nothing, in percent; '' where nothing was used. */
+export function lostPart({ deviceSeconds, lostDeviceSeconds }: UsageRow): string {
+  return deviceSeconds ? `${Math.round((100 * lostDeviceSeconds) / deviceSeconds)} %` : '';
+}
+
+/** What a chart shows, in words. */
+export function chartWords(stacked: readonly Stack[], by: Charted, what: string, days: readonly string[]): string {
+  const sums = days.map((_, place) => stacked.reduce((total, { values }) => total + (values[place] ?? 0), 0));
+  const most = Math.max(0, ...sums);
+  const parts = stacked.map((stack) => `${nameOf(by, { key: stack.key, name: '' })} ${amount(stack.total)}`);
+  return `${what} by day from ${days[0] ?? ''} to ${days.at(-1) ?? ''}, most on ${days[sums.indexOf(most)] ?? ''} with ${amount(most)}; in all ${parts.join(', ')}`;
+}
+
+/** Text that a spreadsheet does not take for a formula, quoted where CSV asks for it. */
+export function csvCell(value: string | number | null): string {
+  if (value === null) return '';
+  if (typeof value === 'number') return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export const csv = (rows: readonly (readonly (string | number | null)[])[]) => rows.map((row) => `${row.map(csvCell).join(',')}\n`).join('');
+
+/** A report as the file that `corral usage -o csv` writes. */
+export function reportCsv(report: UsageReport): string {
+  const head = [report.by, 'name', 'from', 'to', 'device_seconds', 'lost_device_seconds', 'task_seconds', 'cpu_seconds', 'memory_gib_seconds', 'cost', 'currency'];
+  const rows = report.items.map((row) => [
+    row.key, row.name, report.begin, report.end, row.deviceSeconds, row.lostDeviceSeconds, row.taskSeconds, row.cpuSeconds, row.memoryGibSeconds, row.cost, report.currency,
+  ]);
+  return csv([head, ...rows]);
+}
+
+/** The command that shows the same report. */
+export function usageLine(by: By, { first, last }: Period, user: string, queue: string): string {
+  const { to } = asked({ first, last });
+  const words = ['corral', 'usage', '--by', by, '--from', first, '--to', to, ...(user ? ['--user', user] : []), ...(queue ? ['--queue', queue] : [])];
+  return words.map(quote).join(' ');
+}
+
+/** The parts of a budget's bar, from 0 to 1. */
+export function budgetBar(budget: Budget): { used: number; promised: number; warn: number } {
+  const scale = Math.max(budget.allowed, budget.used + budget.promised);
+  const part = (value: number) => (scale > 0 ? value / scale : 0);
+  return { used: part(budget.used), promised: part(budget.promised), warn: part(budget.allowed * budget.warnAt) };
+}
+
+export const budgetWords = (budget: Budget) =>
+  `${budget.kind} ${budget.name}: ${number(budget.used, 1)} of ${number(budget.allowed, 1)} device-hours used, ${number(budget.promised, 1)} promised, ${number(budget.left, 1)} left`;
