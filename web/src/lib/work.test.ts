@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { numbersOf } from './work';
 
-const nothing = { at: '', progress: null, step: null, steps: null, throughput: null, loss: null, gradientNoise: null, batchSize: null };
+const nothing = { at: '', progress: null, step: null, steps: null, throughput: null, loss: null, gradientNoise: null, batchSize: null, active: null };
 
 test('only what the program said is shown', () => {
   expect(numbersOf(nothing)).toEqual([]);
