@@ -177,9 +177,7 @@ def _begin(asked: dict[str, Any], handles: list[int]) -> None:
 
     told, read, out, err = handles
     ran = functools.partial(_run, asked, told, read)
-    process = fork(ran, output=out, errors=err, passed=[told, read], environment=asked["env"])
-    with socket.socket(fileno=os.dup(told)) as line:
-        line.send(str(process.pid).encode())
+    fork(ran, output=out, errors=err, passed=[told, read], environment=asked["env"])
 
 
 def _run(asked: dict[str, Any], told: int, read: int) -> int:
@@ -187,6 +185,8 @@ def _run(asked: dict[str, Any], told: int, read: int) -> int:
     from corral.cli import main as program
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    line = socket.socket(fileno=told)
+    line.send(str(os.getpid()).encode())  # by the command itself, so that it comes before the exit code
     os.dup2(read, 0)
     os.close(read)
     os.chdir(asked["cwd"])
@@ -197,8 +197,7 @@ def _run(asked: dict[str, Any], told: int, read: int) -> int:
         code = end.code if isinstance(end.code, int) else 1 if end.code else 0
     sys.stdout.flush()
     sys.stderr.flush()
-    with socket.socket(fileno=told) as line:
-        line.send(str(code).encode())
+    line.send(str(code).encode())
     return code
 
 

@@ -34,6 +34,7 @@ NONE_KNOWN = PAGE.replace("| `tests/portal/test_a.py::test_one` | 2026-11-01 | a
     "| `tests/api/test_b.py::test_two` | 2026-11-20 | unknown |\n", ""
 )
 KNOWN = flaky.entries(PAGE)
+UNUSED = "-p no:schemathesis -p no:hypothesispytest -p no:anyio"
 STEADY = """
 def test_passes():
     pass
@@ -69,7 +70,8 @@ def suite_command(folder: Path, *words: str, page: str = NONE_KNOWN, **files: st
         (folder / "tests" / "portal" / f"{name}.py").write_text(text)
     command = [sys.executable, "-m", "tests.suite", "--lanes", "2", "--folder", str(folder)]
     command += ["--known", str(folder / "page.md"), *words]
-    return command, {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return command, env | {"PYTEST_ADDOPTS": UNUSED}  # plug-ins that each of the processes would load
 
 
 def row(test: str) -> str:

@@ -18,11 +18,12 @@ from tests.portal.harness import Portal, Watch, open_context, serving
 expect.set_options(timeout=60_000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium; absent, these tests are skipped, except in CI.
 
-    It is closed after each module: until then Playwright's event loop runs in this thread, where no other can.
+    It is closed before a test of another folder: until then Playwright's event loop runs in this thread, where no other
+    can.
     """
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from corral.client import Client
 from corral.kernel.errors import NotFound
+from tests import warm
 from tests.reserved import task_ports
 
 Theme = Literal["dark", "light"]
@@ -63,16 +63,16 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
     """A running server over `folder` with the machines of a document; jobs and server end with the block."""
     data = folder / "data"
     environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
-    start = [*CORRAL, "up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
-    done = subprocess.run(start, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    start = ["up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
+    done = warm.corral(start, env=environment, seconds=60)
+    done.check_returncode()
     told = json.loads(done.stdout)
     try:
         with Client(told["url"]) as client:
             client.login(link=told["link"].partition("#link=")[2])
             yield Portal(told["url"], told["link"], client)
     finally:
-        end = [*CORRAL, "down", "--data", str(data), "--stop-jobs"]
-        subprocess.run(end, env=environment, check=True, capture_output=True, timeout=120)
+        warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=120).check_returncode()
 
 
 _NOTES_OF_THE_BROWSER = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +17,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from corral.client import Client
-from tests.portal.harness import CORRAL, ROOT, Portal, Watch, open_context
+from tests import warm
+from tests.portal.harness import ROOT, Portal, Watch, open_context
 from tests.reserved import free_port, task_ports
 
 BUILT = ROOT / "corral" / "portal" / "static"
@@ -53,8 +53,8 @@ class Server:
         self.environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
 
     def run(self, *command: str) -> str:
-        words = [*CORRAL, *command, "--data", str(self.data)]
-        done = subprocess.run(words, env=self.environment, check=True, capture_output=True, text=True, timeout=120)
+        done = warm.corral([*command, "--data", str(self.data)], env=self.environment, seconds=120)
+        done.check_returncode()
         return done.stdout
 
     def start(self) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import CORRAL, ROOT, Portal
+from tests import warm
+from tests.portal.harness import ROOT, Portal
 from tests.reserved import free_port
 from tests.testbeds.oidc.provider import CLIENT, SECRET, Provider
 
@@ -40,10 +40,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "CORRAL_TRUST_USERS": "true",
         }
         where = ["--data", str(folder / "data")]
-        start = [*CORRAL, "up", "--detach", *where, "--port", url.rpartition(":")[2], "-o", "json"]
-        done = subprocess.run(start, env=environment, check=True, capture_output=True, text=True, timeout=60)
+        start = ["up", "--detach", *where, "--port", url.rpartition(":")[2], "-o", "json"]
+        done = warm.corral(start, env=environment, seconds=60)
+        done.check_returncode()
         yield str(json.loads(done.stdout)["url"])
-        subprocess.run([*CORRAL, "down", *where], env=environment, check=True, capture_output=True, timeout=60)
+        warm.corral(["down", *where], env=environment, seconds=60).check_returncode()
 
 
 @pytest.fixture
