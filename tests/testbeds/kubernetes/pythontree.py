@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import shutil
@@ -67,18 +68,24 @@ def corral_tree(root: Path, *libraries: str) -> Path:
     for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # a thread needs it to end by itself
         _copy(root, library)
     here = root / "opt" / "corral"
-    source = Path(corral.__file__).parent
-    shutil.copytree(source, here / "corral", ignore=shutil.ignore_patterns("static"))
+    copy_corral(here)
     for name in _needed(["fsspec", *libraries]):
         found = metadata.distribution(name)
         for file in found.files or ():
             place = Path(str(found.locate_file(file)))
             if not _UNUSED_MODELS.search(str(file)) and ".." not in file.parts and place.is_file():
-                _copy_module(place, here / file)
+                copy_module(place, here / file)
     return root
 
 
-def _copy_module(source: Path, target: Path) -> None:
+def copy_corral(folder: Path) -> None:
+    """Copy this Corral into a folder of modules, compiled: a container with a read-only root would compile it each time."""
+    source = Path(corral.__file__).parent
+    compileall.compile_dir(source, quiet=1)
+    shutil.copytree(source, folder / "corral", ignore=shutil.ignore_patterns("static"))
+
+
+def copy_module(source: Path, target: Path) -> None:
     """Copy a file, and with a module its compiled bytecode."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)

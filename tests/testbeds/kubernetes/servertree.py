@@ -19,9 +19,8 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
-import corral
 from tests.entry_points import corrals_own
-from tests.testbeds.kubernetes.pythontree import python_tree
+from tests.testbeds.kubernetes.pythontree import copy_corral, copy_module, python_tree
 from tests.testbeds.postgresql import binaries
 
 SERVER: Final = "corral.test/corral"
@@ -40,7 +39,7 @@ def server_tree(root: Path) -> Path:
     site.mkdir(parents=True, exist_ok=True)
     for distribution in requirements():
         _copy_distribution(distribution, site)
-    shutil.copytree(Path(corral.__file__).parent, site / "corral", ignore=shutil.ignore_patterns("static"))
+    copy_corral(site)
     corrals_own(site)
     command = root / "usr" / "bin" / "corral"
     command.write_text(f"#!/bin/sh\nexec /usr/bin/python3 -c '{_COMMAND}' \"$@\"\n")
@@ -101,9 +100,7 @@ def _copy_distribution(distribution: importlib.metadata.Distribution, site: Path
         source = Path(str(distribution.locate_file(file)))
         if ".." in file.parts or "tests" in file.parts or not source.is_file():
             continue
-        target = site / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        copy_module(source, site / file)
 
 
 def _libraries(file: Path) -> Iterator[Path]:
