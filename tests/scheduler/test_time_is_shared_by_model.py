@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -68,6 +69,23 @@ def test_each_job_keeps_the_model_that_is_worth_most_to_it() -> None:
         life.settle(at * ROUND)
     assert (life.cluster.model_of(JobId("same")), life.cluster.model_of(JobId("gains"))) == (SLOW, FAST)
     assert not life.receipts, "nobody has to move"
+
+
+@pytest.mark.parametrize("name", ["gavel", "gavel-makespan", "gavel-finish-time", "gavel-cost"])
+def test_what_is_prepared_gives_the_same_targets_as_time_passes(name: str) -> None:
+    life, part = one_of_each(find_policy(name)), find_allot(name)
+    assert isinstance(part, TimeShares)
+    speeds = ((3.0, 1.0), (2.0, 1.0), (1.0, 1.0), (1.0, 4.0))
+    life.submit(*(job(f"job-{at}", *each, at=float(at)) for at, each in enumerate(speeds)))
+    life.settle(10.0)
+    gangs = list(_every(life.cluster, life.queue))
+    prepared, found = part.prepare(life.cluster, gangs), list[object]()
+    for now in range(10, 3000, 30):
+        targets = part.targets_of(prepared, life.cluster, float(now))
+        assert targets == part.targets(life.cluster, gangs, float(now))
+        found.append(targets)
+    assert any(one is other for one, other in pairwise(found)), "unchanged targets are the same object"
+    assert any(one != other for one, other in pairwise(found)), "the rounds end"
 
 
 def test_a_job_moves_to_a_better_model_when_that_is_free_and_its_round_is_over() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -99,30 +99,29 @@ class Expected:
 
         A task with whole devices, or none, has one choice.
         """
-        cpu, before = node.cpu - shape.cpu, self.fragmentation(node.cpu, _left(node.devices, {}))
+        cpu, left = node.cpu - shape.cpu, tuple([(device.model, max(0, device.left)) for device in node.devices])
+        before = self.fragmentation(node.cpu, left)
+        fitting = [(at, device) for at, device in enumerate(node.devices) if 0 < device.takes <= device.left]
+        if shape.share is None:
+            chosen = fitting[: shape.devices]
+            first = min([device for _, device in chosen], default=None)
+            growth = self.fragmentation(cpu, _without(left, chosen)) - before
+            return [(growth, first.left if first else 0, first.number if first else 0)]
         found, known = [], dict[tuple[str, int, int], int]()
-        for chosen in _choices(shape, node):
-            first = min(chosen, default=0)
-            device = next((each for each in node.devices if each.number == first), None)
-            kind = ("", 0, 0) if device is None else device[1:]
+        for at, device in fitting:
+            kind = device[1:]
             if kind not in known:  # a part of another device of the kind leaves as much
-                known[kind] = self.fragmentation(cpu, _left(node.devices, chosen)) - before
-            found.append((known[kind], kind[1], first))
+                known[kind] = self.fragmentation(cpu, _without(left, [(at, device)])) - before
+            found.append((known[kind], device.left, device.number))
         return found
 
 
-def _left(devices: Sequence[DeviceRoom], taken: dict[int, int]) -> Left:
-    return tuple([(device.model, max(0, device.left - taken.get(device.number, 0))) for device in devices])
-
-
-def _choices(shape: TaskShape, node: NodeRoom) -> Iterator[dict[int, int]]:
-    """Yield what one task may take of each device."""
-    fitting = [device for device in node.devices if 0 < device.takes <= device.left]
-    if shape.share is None:
-        yield {device.number: device.takes for device in fitting[: shape.devices]}
-        return
-    for device in fitting:
-        yield {device.number: device.takes}
+def _without(left: Left, chosen: Sequence[tuple[int, DeviceRoom]]) -> Left:
+    """Return what is left once a task has taken its part of these devices, named with their positions."""
+    after = list(left)
+    for at, device in chosen:
+        after[at] = (device.model, device.left - device.takes)
+    return tuple(after)
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ class Place(Protocol):
 
     It is asked where one node is chosen for all remaining tasks of a role. Whether a gang fits, and in which racks and
     blocks, is not its business: wider cells are still tried narrowest and tightest first. It may also have the method
-    `device(shape, node, context)`, which returns indexes of devices in the order in which tasks get parts of them, and the
-    attribute `ranks_alike`: with True, nodes with equal processors and devices have equal ranks, whatever their names and
-    memory, and are asked about once.
+    `device(shape, node, context)`, which returns indexes of devices in the order in which tasks get parts of them.
+    A built-in part may have the attribute `ranks_alike`: with True, nodes with equal processors and devices have equal
+    ranks, whatever their names and memory, and are asked about once.
     """
 
     @property

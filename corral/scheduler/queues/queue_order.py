@@ -35,6 +35,8 @@ class QueueOrder:
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
         """The usage of each user, by queue and user."""
+        self._fresh = True
+        """Whether no user's usage has changed, so that all items have the present one."""
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
         self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
@@ -69,8 +71,7 @@ class QueueOrder:
             return None
         while True:
             level, use, key, at, first = heappop(heap)
-            now = self._use(self.groups[at]) if self._by_user else 0.0
-            if now == use:
+            if self._fresh or not self._by_user or (now := self._use(self.groups[at])) == use:
                 break
             heappush(heap, (level, now, key, at, first))
         if self._fair:
@@ -93,6 +94,7 @@ class QueueOrder:
     def charged(self, queue: str, user: str) -> None:
         """Drop cached standings after a user's usage in a queue changed."""
         self._uses.pop((queue, user), None)
+        self._fresh = False
         if self._fair:
             for node in self._queues.find(queue).chain():
                 self._standings.pop(node.name, None)

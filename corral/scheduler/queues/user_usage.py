@@ -69,11 +69,12 @@ class Users:
         found = self._uses.get((queue, user))
         if found is None:
             return 0.0
-        past = found.average(half_life, now)
-        shares = [
-            (held + before) / 2 / all_ for held, before, all_ in zip(found.used, past, total, strict=True) if all_
-        ]
-        return round(max(shares, default=0.0), _DIGITS)
+        keep = exp(-_LOG_2 * max(0.0, now - found.seen) / half_life)
+        highest = 0.0
+        for held, before, all_ in zip(found.used, found.past, total, strict=True):
+            if all_ and (share := (held + (before * keep + held * (1 - keep))) / 2 / all_) > highest:
+                highest = share
+        return round(highest, _DIGITS)
 
     def usage(self, key: Key) -> UserUsage | None:
         """Return the stored form of a user's past usage; None if the user is forgotten."""
