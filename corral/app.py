@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
     from corral.kernel.clock import Clock
-    from corral.monitor.series.store import SeriesStore
     from corral.service.jobs.account_limits import Allowance
     from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
@@ -289,6 +288,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.lease import Leadership
     from corral.control.loop import Control
     from corral.control.metrics.control_metrics import measure_here
+    from corral.control.metrics.series_sources import series_sources
     from corral.control.part_time_limit import PartTimeLimit
     from corral.control.retention import Housekeeping
     from corral.control.system_accounts import Accounts
@@ -350,6 +350,12 @@ async def _control(settings: Settings) -> None:
     )
     log_sources = LogSources(logs_of, archiver.archive if archiver else None)
     health, watches = watch_beside(control, log_sources, HealthSettings.of(settings))
+    series = series_sources(
+        kept=settings.series,
+        folder=settings.data_folder,
+        prometheus=settings.prometheus,
+        token_file=settings.prometheus_token_file,
+    )
     control_api = ControlApi(
         control,
         settings.run_folder / "control.sock",
@@ -358,8 +364,9 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
         health,
-        _series(settings),
+        series.store,
     )
+    control_api.longer_series = series.longer
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
@@ -413,15 +420,6 @@ def _idle_devices(control: Control, metrics: ControlMetrics) -> Coroutine[Any, A
     from corral.control.idle.keeper import IdleKeeper
 
     return IdleKeeper(control, metrics.samples).run(control.ready)
-
-
-def _series(settings: Settings) -> SeriesStore | None:
-    """What keeps metrics over time; None if nothing is to be kept."""
-    if not settings.series:
-        return None
-    from corral.monitor.series.store import SeriesStore
-
-    return SeriesStore(settings.data_folder / "series.db")
 
 
 def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:

@@ -323,6 +323,15 @@ class Settings(BaseSettings):
         description="Keep the metrics of the scheduler and what jobs report over time (`series.db` in the data folder, at "
         "most 400 MB), for `corral metrics`.",
     )
+    prometheus: str = Field(
+        default="",
+        pattern=r"^$|^https?://\S+$",
+        description="The address of a Prometheus that scrapes this server, such as `http://prometheus:9090`: `corral "
+        "metrics` reads there what is more than 90 days old. Empty: nothing is read.",
+    )
+    prometheus_token_file: Path | None = Field(
+        default=None, description="A file with the bearer token for that Prometheus, if it needs one."
+    )
     locality_seconds: float = Field(
         default=1.0,
         ge=0,

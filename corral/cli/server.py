@@ -43,6 +43,7 @@ _SETTINGS = (
     click.option("--cluster", type=_file, help="Configuration documents for the first start: Cluster, Queue, Policy."),
     click.option("--alert-rules", type=_file, help="Alert rules in Prometheus' format that the scheduler evaluates."),
     click.option("--alert-actions", type=_file, help="Routes that say which alerts stop jobs and cordon nodes."),
+    click.option("--prometheus", default=None, metavar="URL", help="A Prometheus with series of over 90 days ago."),
     click.option("--host", default=None, help="The address to listen on; default: 127.0.0.1."),
     click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; default: 8470; 0 is any."),
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),

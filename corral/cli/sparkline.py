@@ -9,16 +9,17 @@ BARS: Final = "▁▂▃▄▅▆▇█"
 _NOTHING: Final = " "
 
 
-def sparkline(values: Sequence[float | None], width: int) -> str:
+def sparkline(values: Sequence[float | None], width: int, scale: tuple[float, float] | None = None) -> str:
     """Return a line of at most `width` bars between the least and the greatest value; a blank is no value.
 
-    Where there are more values than `width`, a bar is the mean of those that share its place.
+    With `scale` the bars stand between these two values, so that lines can be compared. Where there are more values than
+    `width`, a bar is the mean of those that share its place.
     """
     shown = squeezed(values, width)
     known = [each for each in shown if each is not None]
     if not known:
         return _NOTHING * len(shown)
-    low, high = min(known), max(known)
+    low, high = (min(known), max(known)) if scale is None else scale
     size = high - low
     return "".join(_NOTHING if each is None else _bar((each - low) / size if size else 0.0) for each in shown)
 
@@ -35,4 +36,4 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _bar(height: float) -> str:
-    return BARS[min(len(BARS) - 1, int(height * len(BARS)))]
+    return BARS[max(0, min(len(BARS) - 1, int(height * len(BARS))))]

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket as Socket
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import uvicorn
@@ -35,6 +35,7 @@ from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
+from corral.control.metrics.series_sources import is_longer
 from corral.control.scheduler_views import Views
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
@@ -57,6 +58,9 @@ from corral.service.mutual_tls import TlsFiles
 from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 from corral.spec.configuration_file import load_document
 from corral.storage.log_sources import LogSources
+
+if TYPE_CHECKING:
+    from corral.monitor.series.prometheus import PrometheusSeries
 
 _NORMAL_END = 1000
 _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -133,6 +137,8 @@ class ControlApi:
         self._questions: Questions | None = None
         self.metrics = ControlMetrics(control)
         """What `/metrics` tells of this control."""
+        self.longer_series: PrometheusSeries | None = None
+        """What has series of before those that are kept."""
         self._keeper: SeriesKeeper | None = None
         if series is not None:
             self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now)
@@ -341,12 +347,16 @@ class ControlApi:
 
     async def _series(self, request: Request) -> Response:
         """The series that a question is about, and how many further ones there are; front checks who asks."""
-        if self._keeper is None:
+        longer = self.longer_series
+        if self._keeper is None and longer is None:
             raise Unavailable("no-series", "This server keeps no series.")
         try:
             question = msgspec.json.decode(await request.body(), type=SeriesQuestion)
         except msgspec.DecodeError as error:
             raise InvalidInput("bad-question", f"Control cannot read the question for series: {error}.") from None
+        if longer is not None and (self._keeper is None or is_longer(question, self._control.clock.now())):
+            return _json(await longer.read(question))
+        assert self._keeper is not None
         return _json(await self._keeper.read(question))
 
     async def _scale_object(self, request: Request) -> Response:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.cli.metrics import series_text
+from corral.cli.metrics_overlay import overlay_text
 from corral.cli.sparkline import BARS, sparkline, squeezed
 
 VALUES = st.lists(st.none() | st.floats(-1e9, 1e9), max_size=200)
@@ -46,3 +47,31 @@ def test_a_table_names_the_labels_that_tell_its_series_apart() -> None:
     assert named(series("cpu", **ours), series("memory", **ours)) == ["cpu", "memory"]
     assert named(series("cpu", **ours)) == ["cpu{role_name=main}"]
     assert named(series("corral_queue_used", queue="research")) == ["corral_queue_used{queue=research}"]
+
+
+def answer_of(**curves: list[float | None]) -> Any:
+    items = [
+        {"family": family, "labels": {"job": "1m8"}, "mean": values, "low": values, "high": values}
+        for family, values in curves.items()
+    ]
+    return {"items": items, "begin": "", "end": "", "step": 15, "leftOut": 0}
+
+
+def test_two_jobs_are_drawn_on_one_scale_and_begin_together_if_asked() -> None:
+    answers = {
+        "first": answer_of(corral_job_loss=[4.0, 2.0, None, None], corral_job_step=[1.0, 2.0, None, None]),
+        "second": answer_of(corral_job_loss=[None, 4.0, 3.0, 0.5], task_cpu_percent=[None, 50.0, 50.0, 50.0]),
+    }
+    lines = overlay_text(answers, aligned=False).splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["loss", "first"], ["second", "0.5"], ["step", "first"], ["task_cpu_percent", "second"]
+    ]  # fmt: skip
+    assert lines[1].endswith("█▄  ".rstrip()) and lines[2].endswith(" █▆▁")
+    aligned = overlay_text(answers, aligned=True).splitlines()
+    assert lines[1].split()[-1] == aligned[1].split()[-1] and aligned[2].endswith("█▆▁")
+    assert aligned[1].index("█") == aligned[2].index("█")
+
+
+def test_a_job_without_values_has_no_line() -> None:
+    text = overlay_text({"first": answer_of(corral_job_loss=[1.0]), "second": answer_of()}, aligned=True)
+    assert "second" not in text and "first" in text

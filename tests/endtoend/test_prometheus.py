@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -14,6 +15,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
+from corral.kernel.errors import Unavailable
+from corral.model.series import SeriesQuestion
+from corral.monitor.series.prometheus import PrometheusSeries
 from tests.endtoend.monitoring_programs import EXAMPLE, SECONDS, Monitoring
 from tests.endtoend.platform import Platform, on_devices
 from tests.testbeds import prometheus
@@ -188,6 +192,22 @@ def test_every_panel_of_the_boards_shows_something(monitoring: Monitoring) -> No
         _until("panels", nothing_is_empty)
     except AssertionError:
         pytest.fail(f"nothing is found by {sorted(empty)}")
+
+
+def test_series_of_longer_ago_are_read_from_it(monitoring: Monitoring) -> None:
+    reader = PrometheusSeries(f"http://{monitoring.prometheus}")
+
+    def read(*families: str, **labels: str) -> dict[str, set[float | None]]:
+        now = time.time()
+        found, _ = asyncio.run(reader.read(SeriesQuestion(now - 60, now + 15, 15, families, labels=labels)))
+        assert all(len(each.low) == len(each.high) == len(each.mean) for each in found)
+        return {each.family: {*each.mean, *each.low, *each.high} - {None} for each in found}
+
+    held = _until("series", lambda: read("corral_queue_used", queue="research", resource="devices"))
+    assert held == {"corral_queue_used": {3.0}}
+    assert max(filter(None, read("corral_scheduler_step_seconds_count")["corral_scheduler_step_seconds_count"])) > 1
+    with pytest.raises(Unavailable, match="Prometheus answers 400: "):
+        asyncio.run(reader.read(SeriesQuestion(0.0, 12_000 * 15.0, 15, ("corral_jobs",))))
 
 
 def test_variables_of_the_boards_have_values(monitoring: Monitoring) -> None:

@@ -53,6 +53,17 @@ def test_a_job_that_reports_its_loss_has_its_series(platform: Platform) -> None:
     told = json.loads(platform.corral("metrics", "trains", "--family", "corral_job_step", "-o", "json"))
     assert [each["family"] for each in told["items"]] == ["corral_job_step"]
 
+    other = platform.submit(one("trains-too", TRAINS, report=True))
+    await_figures(platform, other)
+    both = platform.corral("metrics", "trains", "trains-too", "--family", "corral_job_loss", "--aligned")
+    assert [line.split()[:3] for line in both.splitlines()[1:3]] == [
+        ["loss", "trains", "0.25"],
+        ["trains-too", "0.25", "0.25"],
+    ]
+    rows = list(csv.DictReader(io.StringIO(platform.corral("metrics", "trains", "trains-too", "-o", "csv"))))
+    assert {each["job"] for each in rows} == {"trains", "trains-too"}
+    assert "At most 8 jobs" in platform.refused("metrics", *(f"job-{number}" for number in range(9)), code=2)
+
 
 def test_another_user_does_not_see_them_and_administrators_alone_see_what_names_machines(platform: Platform) -> None:
     job = platform.submit(one("secret", TRAINS, report=True))
