@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from corral.control.control_api import ReplicaListener
     from corral.control.journal_keeper import JournalKeeper
     from corral.control.loop import Control
-    from corral.control.metrics.control_metrics import ControlMetrics
     from corral.control.system_accounts import Accounts
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
@@ -293,6 +292,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.retention import Housekeeping
     from corral.control.system_accounts import Accounts
     from corral.control.task_launch import LaunchContext
+    from corral.control.watchers import ReportSettings, watchers
     from corral.engines.settlement import Settlement
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
@@ -397,7 +397,7 @@ async def _control(settings: Settings) -> None:
         how = settings.metrics_seconds, settings.metrics_parts
         beside += measure_here(control, control_api.metrics, here, *how, folders)
         beside += watches
-        beside.append(_idle_devices(control, control_api.metrics))
+        beside += watchers(control, control_api, ReportSettings.of(settings))
         if settings.alert_rules is not None or settings.alert_actions is not None:
             from corral.control.alerts.of_files import keeper_of_files
 
@@ -413,13 +413,6 @@ async def _control(settings: Settings) -> None:
             await locations.close()
         await store.close()
         limit.close()
-
-
-def _idle_devices(control: Control, metrics: ControlMetrics) -> Coroutine[Any, Any, None]:
-    """What watches the devices of jobs for idle ones, where queues or the policy say so."""
-    from corral.control.idle.keeper import IdleKeeper
-
-    return IdleKeeper(control, metrics.samples).run(control.ready)
 
 
 def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:

@@ -281,6 +281,14 @@ class Settings(BaseSettings):
         description="Private networks to which notifications may be sent, such as `10.20.0.0/16, fd00:1::/48`. Webhooks "
         "elsewhere must have public addresses and begin with `https://`.",
     )
+    report_mail_to: str = Field(
+        default="",
+        description="Addresses that are mailed a report each week, separated by commas: utilisation, fairness, idle "
+        "devices, efficiency (docs/efficiency.md). Empty: nobody.",
+    )
+    report_mail_at: str = Field(
+        default="monday 07:00", description="When the report of the last whole week is made: a day and a time in UTC."
+    )
     alert_rules: Path | None = Field(
         default=None,
         description="A file of alert rules in Prometheus' format that the scheduler evaluates every 30 s over its own "

@@ -46,7 +46,7 @@ from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.metrics.samples import Samples
 from corral.model.requests import GangRequest
-from corral.model.series import SeriesQuestion
+from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.start_estimates import Outlook
 from corral.model.store_writes import IntentKind
 from corral.model.what_if import Question
@@ -345,19 +345,22 @@ class ControlApi:
         """The metrics of the scheduler; None while it reads everything again."""
         return self.metrics.samples() if self._control.world_is_whole else None
 
+    async def read_series(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
+        """The series that a question is about, and how many further ones there are; raises Unavailable without series."""
+        longer = self.longer_series
+        if longer is not None and (self._keeper is None or is_longer(question, self._control.clock.now())):
+            return await longer.read(question)
+        if self._keeper is None:
+            raise Unavailable("no-series", "This server keeps no series.")
+        return await self._keeper.read(question)
+
     async def _series(self, request: Request) -> Response:
         """The series that a question is about, and how many further ones there are; front checks who asks."""
-        longer = self.longer_series
-        if self._keeper is None and longer is None:
-            raise Unavailable("no-series", "This server keeps no series.")
         try:
             question = msgspec.json.decode(await request.body(), type=SeriesQuestion)
         except msgspec.DecodeError as error:
             raise InvalidInput("bad-question", f"Control cannot read the question for series: {error}.") from None
-        if longer is not None and (self._keeper is None or is_longer(question, self._control.clock.now())):
-            return _json(await longer.read(question))
-        assert self._keeper is not None
-        return _json(await self._keeper.read(question))
+        return _json(await self.read_series(question))
 
     async def _scale_object(self, request: Request) -> Response:
         """Set the replicas in the object that a job was made from; false when there is no such object."""

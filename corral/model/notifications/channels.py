@@ -88,6 +88,19 @@ class Channel(msgspec.Struct, frozen=True):
         return asked and fnmatchcase(job, self.jobs)
 
 
+_MAIL: Final = "mail:"
+
+
+def mail_channel(address: str) -> Channel:
+    """The channel of an address that the administrator's settings name: it is not stored, and needs no code."""
+    return Channel(f"{_MAIL}{address}", "", address, ChannelKind.MAIL, address, verified_at=0.0)
+
+
+def named_channel(channel: str) -> Channel | None:
+    """The channel of such an address, by its id; None for the id of a stored channel."""
+    return mail_channel(channel.removeprefix(_MAIL)) if channel.startswith(_MAIL) else None
+
+
 class Wishes(msgspec.Struct, frozen=True):
     """What a job's own file asks to be told; it replaces the preferences of the channels for that job.
 

@@ -16,6 +16,8 @@ CODE: Final = "code"
 """The event of a message with a verification code."""
 TEST: Final = "test"
 """The event of a message that its receiver asked for."""
+REPORT: Final = "report"
+"""The event of a weekly report."""
 MOST_TOGETHER: Final = 50
 """Messages to one person that are sent as one text."""
 _LONGEST: Final = 1000

@@ -16,7 +16,7 @@ import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, InvalidInput
-from corral.model.notifications.channels import Channel, JobEvent, Outgoing, Queued, Wishes, receivers
+from corral.model.notifications.channels import Channel, JobEvent, Outgoing, Queued, Wishes, named_channel, receivers
 from corral.model.notifications.happenings import Happening, happening_of
 from corral.model.notifications.messages import CODE, MOST_TOGETHER, Message, about, about_wait
 from corral.monitor.notifications.sender import Sender
@@ -224,7 +224,7 @@ class Notifier:
 
     async def _send_to(self, name: str, queued: Sequence[Queued]) -> None:
         try:
-            channel = await self._store.channel_by_id(name)
+            channel = named_channel(name) or await self._store.channel_by_id(name)
             if channel is None:
                 await self._store.note_messages([each.id for each in queued], "dropped", "The channel was removed.")
                 return

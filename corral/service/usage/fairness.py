@@ -10,6 +10,7 @@ from corral.model.records import rfc3339
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.store import Store
 from corral.store.fairness_records import QueueWeek, Week
 
 
@@ -32,7 +33,12 @@ class Fairness:
             raise InvalidInput("no-week", f"A week is written as 2026-W48, not {week[:50]!r}.") from None
         if begin >= now:
             raise InvalidInput("no-week", f"The week that begins at {rfc3339(begin)} has not begun.")
-        return _report(await self._context.store.week(begin, end, now), begin, end, now)
+        return await fairness_between(self._context.store, begin, end, now)
+
+
+async def fairness_between(store: Store, begin: float, end: float, now: float) -> FairnessReport:
+    """The report of a week between two times, in seconds since 1970."""
+    return _report(await store.week(begin, end, now), begin, end, now)
 
 
 def _report(week: Week, begin: float, end: float, now: float) -> FairnessReport:

@@ -1,0 +1,34 @@
+"""What watches jobs and reports on them beside a control: idle devices, and the weekly report."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from corral.control.control_api import ControlApi
+from corral.control.idle.keeper import IdleKeeper
+from corral.control.loop import Control
+from corral.control.weekly_reports import weekly_reports
+
+
+class ReportSettings(NamedTuple):
+    """The settings of reports, under the names that the server's settings have."""
+
+    mail_server: str
+    report_mail_to: str
+    report_mail_at: str
+
+    @classmethod
+    def of(cls, settings: object) -> ReportSettings:
+        """Those among the server's settings."""
+        return cls(*(getattr(settings, name) for name in cls._fields))
+
+
+def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> list[Coroutine[Any, Any, None]]:
+    """The loops that run beside a control. Raises InvalidInput for settings that cannot be read."""
+    to, at = settings.report_mail_to, settings.report_mail_at
+    reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
+    loops = [IdleKeeper(control, api.metrics.samples).run(control.ready)]
+    if reports is not None:
+        loops.append(reports.run(control.ready))
+    return loops
