@@ -1,5 +1,7 @@
 """Start Corral on this machine, train a model on two workers, report the result, and stop everything.
 
+The job rests after each epoch, so that its loss and its tasks' processor use become curves: the portal draws them, and
+the report too.
 `make demo` runs it with the server's own environment. PyTorch is never installed there: the demo uses a `python` on
 PATH that can import it, or else makes an environment of its own below $CORRAL_CACHE (else ~/.cache/corral). It exits
 with 0 only if the model learned: accuracy above 0.9.
@@ -28,11 +30,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from corral.cli.sparkline import sparkline
 from corral.client import Client
 
 EXAMPLES: Final = Path(__file__).resolve().parent
 PACKAGES: Final = ("torch", "sklearn", "numpy")
 LEARNED: Final = 0.9
+PARAMETERS: Final = {"epochs": "16", "pause": "3"}
+"""Of the job: some 50 seconds, because figures are kept in steps of 15."""
+CURVES: Final = {"corral_job_loss": "loss", "task_cpu_percent": "CPU of {}, %"}
+"""What is drawn at the end, and how it is called; `{}` is the task."""
 EPOCH: Final = re.compile(r"epoch (\d+)/(\d+) loss [0-9.]+ accuracy ([0-9.]+)")
 
 console = Console(highlight=False, soft_wrap=True)
@@ -171,7 +178,8 @@ def sign_in_link(client: Client) -> str:
 def submit(url: str, token: str) -> str:
     """Submit the example with its folder packed, as a user would; returns the job's id."""
     env = dict(os.environ, CORRAL_URL=url, CORRAL_TOKEN=token)
-    return corral("submit", str(EXAMPLES / "pytorch" / "job.yaml"), "-o", "name", env=env).strip()
+    given = [word for name, value in PARAMETERS.items() for word in ("--set", f"{name}={value}")]
+    return corral("submit", str(EXAMPLES / "pytorch" / "job.yaml"), *given, "-o", "name", env=env).strip()
 
 
 def follow(client: Client, job_id: str) -> float:
@@ -198,7 +206,7 @@ def follow(client: Client, job_id: str) -> float:
 
 
 def report(job: Any, accuracy: float, client: Client, *, kept: bool) -> None:
-    """Print accuracy, placement, run time and the portal's address."""
+    """Print accuracy, placement, run time, curves and the portal's address."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("job", f"{job['name']} ({job['id']}): {job['state']}")
     table.add_row("accuracy", f"{accuracy:.4f}")
@@ -208,9 +216,28 @@ def report(job: Any, accuracy: float, client: Client, *, kept: bool) -> None:
     if job["startedAt"] and job["endedAt"]:
         ran = datetime.fromisoformat(job["endedAt"]) - datetime.fromisoformat(job["startedAt"])
         table.add_row("run time", f"{ran.total_seconds():.1f} s")
-    after = sign_in_link(client) if kept else f"{portal(client.url)} (it ends now; `make up` leaves one running)"
-    table.add_row("portal", after)
+    for name, values in curves(client, job["id"]).items():
+        table.add_row(name, f"{sparkline(values, 40)}  {values[0]:.3g} → {values[-1]:.3g}")
     console.print(table)
+    page = f"{portal(client.url)}jobs/{job['id']}"
+    if kept:
+        console.print(f"Its curves in the portal: {page}\nSign in once: {sign_in_link(client)}")
+    else:
+        console.print(
+            f"The portal drew its curves at {page}; it ends now, and `make demo DEMO=--keep` leaves it running"
+        )
+
+
+def curves(client: Client, job_id: str) -> dict[str, list[float]]:
+    """What the job reported and what its tasks took, over time, by what it is called."""
+    found: dict[str, list[float]] = {}
+    for each in client.series(list(CURVES), job=job_id)["items"]:
+        values = [value for value in each["mean"] if value is not None]
+        if values:
+            labels = each["labels"]
+            task = f"{labels.get('role_name', 'task')}-{labels.get('task_index', '')}"
+            found[CURVES[each["family"]].format(task)] = values
+    return found
 
 
 def portal(url: str) -> str:
