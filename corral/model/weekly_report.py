@@ -130,7 +130,7 @@ def _users(report: EfficiencyReport) -> Iterator[str]:
         said = f", {100 * used / known:.0f} % used" if known else ", use unknown"
         yield f"{each.key}: {_hours(each.device_seconds)} held, {_hours(each.lost_device_seconds)} lost{said}"
     if not report.users:
-        yield "Nobody held anything."
+        yield "No user held anything."
 
 
 def _idle(jobs: Sequence[IdleJob]) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _idle(jobs: Sequence[IdleJob]) -> Iterator[str]:
         more = f"; more time: {each.reason}" if each.reason else ""
         yield f"{each.user}~{each.name} ({each.queue}): {_hours(each.wasted_device_seconds)} device-hours, {done}{more}"
     if not jobs:
-        yield "Nobody was warned."
+        yield "No owner was warned."
 
 
 def _jobs(jobs: Sequence[JobEfficiency]) -> Iterator[str]:

@@ -119,7 +119,7 @@ class IdleRecords(Database):
             if after is None and spell.extended_at:
                 raise Conflict("idle-extended", "The job was given more time before; that is done once.")
             if after is None:
-                raise Conflict("not-warned", "Nobody was warned that the job leaves its devices idle.")
+                raise Conflict("not-warned", "The job's owner was not warned of idle devices.")
             put(transaction, _idle, [_row(IdleChange(job, spell, after), now)])
             add_events(
                 transaction, [event_row(job, now, _EXTENDED, f"{actor} asked for more time: {reason}", actor=actor)]

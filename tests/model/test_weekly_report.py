@@ -82,7 +82,7 @@ def test_a_report_tells_use_fairness_users_idle_devices_and_jobs() -> None:
 def test_a_week_without_anything_says_so_and_long_parts_are_cut() -> None:
     nothing = WeekFigures(EfficiencyReport("a", "b", EfficiencySum("")), FairnessReport("a", "b"), (), 0)
     text = report_text("2026-W48", nothing)[1]
-    for said in ("Jobs held 0.0 device-hours; 0.0", "No queue", "Nobody held", "Nobody was warned.", "None, as far"):
+    for said in ("Jobs held 0.0 device-hours; 0.0", "No queue", "No user held", "No owner was warned.", "None, as far"):
         assert said in text
     lines = report_text("2026-W48", figures(idle=50))[1].splitlines()
     assert "  and 31 more" in lines and len(lines) < 60

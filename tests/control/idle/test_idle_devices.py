@@ -137,7 +137,7 @@ async def test_the_owner_is_given_more_time_once(house: House) -> None:
     site = await watched(house)
     job = await site.running(short("idle", devices=1, queue="lab"), 0.0)
     extend = site.store.extend_idle
-    with pytest.raises(Conflict, match="Nobody was warned"):
+    with pytest.raises(Conflict, match="was not warned"):
         await extend(job, 2 * HOUR, "late", site.clock.now(), actor="ada", audit=None)
     await site.look(0, 2)
     await extend(job, 2 * HOUR, "the data is late", site.clock.now(), actor="ada", audit=None)
