@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from tests.reserved import task_ports
 
 Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
-CORRAL = [sys.executable, "-m", "corral.cli.main"]
 TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
 
 
