@@ -350,12 +350,6 @@ async def _control(settings: Settings) -> None:
     )
     log_sources = LogSources(logs_of, archiver.archive if archiver else None)
     health, watches = watch_beside(control, log_sources, HealthSettings.of(settings))
-    series = series_sources(
-        kept=settings.series,
-        folder=settings.data_folder,
-        prometheus=settings.prometheus,
-        token_file=settings.prometheus_token_file,
-    )
     control_api = ControlApi(
         control,
         settings.run_folder / "control.sock",
@@ -364,9 +358,8 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
         health,
-        series.store,
+        *series_sources(settings),
     )
-    control_api.longer_series = series.longer
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()

@@ -11,6 +11,7 @@ import click
 
 from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
+from corral.cli.device_history import DeviceHistory
 from corral.cli.node_health import (
     healthy_command,
     history_command,
@@ -101,15 +102,19 @@ def _show(name: str, output: str, *, others: bool, health: bool = False) -> None
 )
 @click.option("--once", is_flag=True, help="Print it once and end; also when the output is no terminal.")
 def top_command(interval: float, once: bool) -> None:
-    """Watch running jobs and free resources, live, until Ctrl-C."""
+    """Watch running jobs and free resources, live, until Ctrl-C.
+
+    The line beside the devices shows how many were in use over the last half hour.
+    """
     with connect() as client:
+        history = DeviceHistory(client)
         if once or not sys.stdout.isatty():
-            click.echo(_top(client.top()))
+            click.echo(_top(client.top(), history.line()))
             return
         click.echo("\x1b[?1049h\x1b[?25l", nl=False)
         try:
             while True:
-                screen = _top(client.top()).split("\n")
+                screen = _top(client.top(), history.line()).split("\n")
                 rows = _height() - 1
                 click.echo("\x1b[H" + "".join(line + "\x1b[K\n" for line in screen[:rows]) + "\x1b[J", nl=False)
                 time.sleep(interval)
@@ -119,11 +124,12 @@ def top_command(interval: float, once: bool) -> None:
             click.echo("\x1b[?25h\x1b[?1049l", nl=False)
 
 
-def _top(top: Top) -> str:
+def _top(top: Top, history: str = "") -> str:
     total: Mapping[str, Any] = top["total"]
     free: Mapping[str, Any] = top["free"]
+    beside = {"devices": f" {history}" if history else ""}
     bars = "   ".join(
-        f"{name} {_bar(total[field] - free[field], total[field])}"
+        f"{name} {_bar(total[field] - free[field], total[field])}{beside.get(name, '')}"
         for name, field in (("devices", "devices"), ("cpu", "cpuMillis"), ("memory", "memoryBytes"))
         if total[field]
     )

@@ -118,11 +118,12 @@ class ControlApi:
         forecast_seconds: float = SECONDS,
         health: HealthKeeper | None = None,
         series: SeriesStore | None = None,
+        longer_series: PrometheusSeries | None = None,
     ) -> None:
         """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's.
 
         `agents` serve the calls of engines' agents, by engine. `forecast_seconds` may pass between two forecasts.
-        `series` keeps the metrics and the reports of jobs; None keeps none.
+        `series` keeps the metrics and the reports of jobs; None keeps none. `longer_series` has those of before.
         """
         self._forecasts = Forecasts(
             control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds,
@@ -137,8 +138,7 @@ class ControlApi:
         self._questions: Questions | None = None
         self.metrics = ControlMetrics(control)
         """What `/metrics` tells of this control."""
-        self.longer_series: PrometheusSeries | None = None
-        """What has series of before those that are kept."""
+        self._longer_series = longer_series
         self._keeper: SeriesKeeper | None = None
         if series is not None:
             self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now)
@@ -347,7 +347,7 @@ class ControlApi:
 
     async def read_series(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
         """The series that a question is about, and how many further ones there are; raises Unavailable without series."""
-        longer = self.longer_series
+        longer = self._longer_series
         if longer is not None and (self._keeper is None or is_longer(question, self._control.clock.now())):
             return await longer.read(question)
         if self._keeper is None:

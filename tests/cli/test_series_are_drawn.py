@@ -7,9 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.cli.device_history import DeviceHistory
 from corral.cli.metrics import series_text
 from corral.cli.metrics_overlay import overlay_text
 from corral.cli.sparkline import BARS, sparkline, squeezed
+from corral.kernel.errors import Forbidden
 
 VALUES = st.lists(st.none() | st.floats(-1e9, 1e9), max_size=200)
 
@@ -75,3 +77,35 @@ def test_two_jobs_are_drawn_on_one_scale_and_begin_together_if_asked() -> None:
 def test_a_job_without_values_has_no_line() -> None:
     text = overlay_text({"first": answer_of(corral_job_loss=[1.0]), "second": answer_of()}, aligned=True)
     assert "second" not in text and "first" in text
+
+
+class Server:
+    """A client of a server with two engines, which counts its questions."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self.refuses = False
+
+    def series(self, families: list[str], **_: Any) -> Any:
+        self.questions += 1
+        if self.refuses:
+            raise Forbidden("forbidden", "Nothing is told.")
+        made = (
+            ("local", "used", [0.0, 2.0, None]),
+            ("yarn", "used", [0.0, 2.0, None]),
+            ("yarn", "free", [8.0, 4.0, None]),
+        )
+        return {"items": [series_of(engine, state, values) for engine, state, values in made]}
+
+
+def series_of(engine: str, state: str, values: list[float | None]) -> Any:
+    return {"family": "corral_devices", "labels": {"engine": engine, "state": state}, "mean": values}
+
+
+def test_devices_in_use_are_a_line_between_none_and_all() -> None:
+    server, now = Server(), [5.0]
+    history = DeviceHistory(server, lambda: now[0])  # type: ignore[arg-type]
+    assert history.line() == history.line() == f"{BARS[0]}{BARS[4]} " and server.questions == 1
+    now[0] += 31.0
+    server.refuses = True
+    assert history.line() == history.line() == "" and server.questions == 2

@@ -114,3 +114,26 @@ async def test_what_is_no_question_and_a_server_without_series_refuse_in_a_sente
         await Asked(api).request("/series", {"begin": "soon"})
     with pytest.raises(CorralError, match="keeps no series"):
         await Asked(ControlApi(house.control, tmp_path / "unused.sock")).request("/series", {})
+
+
+class Longer:
+    """A stand-in for a Prometheus."""
+
+    def __init__(self) -> None:
+        self.asked: list[SeriesQuestion] = []
+
+    async def read(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
+        self.asked.append(question)
+        return [], 0
+
+
+@pytest.mark.parametrize(("kept", "days", "there"), [(True, 1, 0), (True, 120, 1), (False, 1, 1)])
+async def test_what_is_not_kept_here_is_read_elsewhere(
+    house: House, tmp_path: Path, kept: bool, days: int, there: int
+) -> None:
+    await house.begin()
+    longer, now = Longer(), house.clock.now()
+    store = SeriesStore(tmp_path / "series.db") if kept else None
+    api = ControlApi(house.control, tmp_path / "unused.sock", series=store, longer_series=longer)  # type: ignore[arg-type]
+    assert await asked(api, SeriesQuestion(now - days * 86_400, now, 86_400, ("corral_jobs",))) == []
+    assert len(longer.asked) == there

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from corral.model.series import SeriesQuestion
@@ -21,20 +21,33 @@ class SeriesSources(NamedTuple):
     longer: PrometheusSeries | None
 
 
-def series_sources(*, kept: bool, folder: Path, prometheus: str, token_file: Path | None) -> SeriesSources:
-    """The sources by the settings `series`, `data_folder`, `prometheus` and `prometheus_token_file`.
+class SeriesSettings(Protocol):
+    """The settings of series."""
+
+    @property
+    def series(self) -> bool: ...  # noqa: D102
+    @property
+    def data_folder(self) -> Path: ...  # noqa: D102
+    @property
+    def prometheus(self) -> str: ...  # noqa: D102
+    @property
+    def prometheus_token_file(self) -> Path | None: ...  # noqa: D102
+
+
+def series_sources(settings: SeriesSettings) -> SeriesSources:
+    """The sources by the server's settings.
 
     Raises InvalidInput for an address of Prometheus that is none.
     """
     store = longer = None
-    if kept:
+    if settings.series:
         from corral.monitor.series.store import SeriesStore
 
-        store = SeriesStore(folder / "series.db")
-    if prometheus:
+        store = SeriesStore(settings.data_folder / "series.db")
+    if settings.prometheus:
         from corral.monitor.series.prometheus import PrometheusSeries
 
-        longer = PrometheusSeries(prometheus, token_file)
+        longer = PrometheusSeries(settings.prometheus, settings.prometheus_token_file)
     return SeriesSources(store, longer)
 
 
