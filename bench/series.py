@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from corral.model.metrics.families import Metric
 from corral.model.metrics.samples import Samples, Value
 from corral.model.series import SeriesQuestion
 from corral.monitor.series.database import Database
 from corral.monitor.series.grid import COARSE, FINE
 from corral.monitor.series.store import SeriesStore
-from corral.service.metrics.process import process_samples
+from corral.service.metrics.process import ProcessFigures
 
 SERIES: Final = 10_000
 _MIDNIGHT: Final = 1_764_028_800
@@ -226,4 +227,6 @@ def _used(path: Path) -> float:
 
 
 def _memory() -> float:
-    return next((each.value for each in process_samples("bench").values if "memory" in each.family), 0.0)
+    return next(
+        (each.value for each in ProcessFigures("bench").samples().values if each.family == Metric.PROCESS_MEMORY), 0.0
+    )
