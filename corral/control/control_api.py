@@ -347,15 +347,20 @@ class ControlApi:
 
     async def read_series(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
         """The series that a question is about, and how many further ones there are; raises Unavailable without series."""
+        self._check_series()
         longer = self._longer_series
         if longer is not None and (self._keeper is None or is_longer(question, self._control.clock.now())):
             return await longer.read(question)
-        if self._keeper is None:
-            raise Unavailable("no-series", "This server keeps no series.")
+        assert self._keeper is not None
         return await self._keeper.read(question)
+
+    def _check_series(self) -> None:
+        if self._keeper is None and self._longer_series is None:
+            raise Unavailable("no-series", "This server keeps no series.")
 
     async def _series(self, request: Request) -> Response:
         """The series that a question is about, and how many further ones there are; front checks who asks."""
+        self._check_series()
         try:
             question = msgspec.json.decode(await request.body(), type=SeriesQuestion)
         except msgspec.DecodeError as error:
