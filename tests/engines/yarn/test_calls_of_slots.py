@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -99,7 +100,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     engine = YarnEngine(settings, secret=SECRET, logs=LogStore(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()
     for job, user in ((ADA, "ada"), (BOB, "bob")):
-        made = Service(service(job), job, user, "default", {"main-n0": SHAPE}, {"main-n0": 1})
+        made = Service(service(job), job, user, "default", {"main-n0": SHAPE}, {"main-n0": 1}, busy_at=monotonic())
         engine._table.services[made.name] = made
         launch = TaskLaunch(attempt(job), user, "yarn/nm1", ("echo", f"secret of {user}"), {})
         found = Attempt(attempt(job), Phase.ASSIGNED, CONTAINERS[job], launch, SHAPE)
