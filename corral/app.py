@@ -395,7 +395,9 @@ async def _control(settings: Settings) -> None:
             from corral.control.alerts.of_files import keeper_of_files
 
             files = settings.alert_rules, settings.alert_actions
-            keeper = keeper_of_files(*files, control, control_api.metrics, url=control.context.api_url)
+            keeper = keeper_of_files(
+                *files, control, control_api.metrics, url=control.context.api_url, mail=bool(settings.mail_server)
+            )
             beside.append(keeper.run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())

@@ -13,9 +13,10 @@ from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.fairness import week_of
 from corral.model.notifications.channels import Outgoing, mail_channel
+from corral.model.notifications.mail_addresses import read_addresses
 from corral.model.notifications.messages import REPORT, Message
 from corral.model.series import SeriesQuestion, SeriesView
-from corral.model.weekly_report import WeekFigures, WeekTime, read_addresses, read_week_time, report_text, week_due
+from corral.model.weekly_report import WeekFigures, WeekTime, read_week_time, report_text, week_due
 
 log = structlog.get_logger()
 

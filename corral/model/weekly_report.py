@@ -12,9 +12,7 @@ from corral.model.fairness import FairnessReport
 from corral.model.idle.records import IdleJob
 
 DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-MOST_ADDRESSES: Final = 20
 _TIME: Final = re.compile(r"([a-z]+) ([01]\d|2[0-3]):([0-5]\d)")
-_ADDRESS: Final = re.compile(r"[^\s@,<>\"]{1,64}@[^\s@,<>\"]{1,190}")
 _MOST_LINES: Final = 20
 """Lines of each part; of more, the last says how many."""
 _HOUR: Final = 3600.0
@@ -47,17 +45,6 @@ def read_week_time(text: str) -> WeekTime:
     if found is None or found[1] not in DAYS:
         raise ValueError(f"a time of the week is written as monday 07:00, not {text[:50]!r}")
     return WeekTime(DAYS.index(found[1]), int(found[2]), int(found[3]))
-
-
-def read_addresses(text: str) -> tuple[str, ...]:
-    """Read mail addresses separated by commas, each once; raises ValueError naming the first that is none."""
-    found = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
-    if len(found) > MOST_ADDRESSES:
-        raise ValueError(f"at most {MOST_ADDRESSES} addresses, got {len(found)}")
-    for each in found:
-        if not _ADDRESS.fullmatch(each):
-            raise ValueError(f"{each[:50]!r} is no mail address")
-    return found
 
 
 def week_due(at: WeekTime, now: float) -> str:

@@ -12,8 +12,9 @@ from corral.model.efficiency.records import EfficiencyReport, EfficiencySum
 from corral.model.efficiency.verdict import JobHeld, RoleHeld, judge
 from corral.model.fairness import FairnessReport, FairnessRow
 from corral.model.idle.records import IdleJob
+from corral.model.notifications.mail_addresses import read_addresses
 from corral.model.usage import Use
-from corral.model.weekly_report import WeekFigures, WeekTime, read_addresses, read_week_time, report_text, week_due
+from corral.model.weekly_report import WeekFigures, WeekTime, read_week_time, report_text, week_due
 
 HOUR = 3600.0
 

@@ -1,8 +1,8 @@
-"""Stop or tag the jobs and cordon the nodes that alerts name, by the same intents as people."""
+"""Stop or tag the jobs and cordon the nodes that alerts name, by the same intents as people, and mail alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -12,14 +12,18 @@ from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
 from corral.model.alerts.stored import Silence, StoredAlert, silencing
 from corral.model.cordons import Cordon
+from corral.model.notifications.channels import Channel, ChannelKind, Outgoing, mail_channel
+from corral.model.notifications.messages import about_alert
 from corral.model.store_writes import IntentKind, JobRecord
-from corral.monitor.rules.routes import Action, Route, Routes
+from corral.monitor.rules.routes import MAILS, Action, Route, Routes
 from corral.store.cluster_views import NodeRow
 
 log = structlog.get_logger()
 
 _BY: Final = "alert:"
 _LONGEST: Final = 300
+_OWNER: Final = ":alerts"
+"""Stands for a user in the queue of messages to administrators; no account has such a name."""
 
 
 class Records(Protocol):
@@ -52,6 +56,14 @@ class Records(Protocol):
 
     async def put_cordon(self, cordon: Cordon, *, audit: AuditWrite | None = None) -> None:
         """Cordon a node."""
+        ...
+
+    async def channels_of(self, users: Collection[str]) -> list[Channel]:
+        """The channels of people."""
+        ...
+
+    async def queue_messages(self, outgoing: Sequence[Outgoing], now: float) -> int:
+        """Queue messages, each occasion once."""
         ...
 
 
@@ -94,6 +106,9 @@ class AlertActions:
             await self._cordon(alert, now)
             return
         job = await self._job(alert.labels)
+        if action in MAILS:
+            await self._mail(action, alert, job, now)
+            return
         if job is None:
             log.warning("an alert names no job", alert=alert.rule, action=str(action), labels=alert.labels)
             return
@@ -105,6 +120,26 @@ class AlertActions:
         elif job.live:
             line = _line(alert, "job.stop", f"job:{job.id}", now)
             await self._store.add_intent(job.id, IntentKind.STOP, {}, actor=actor, at=now, audit=line)
+
+    async def _mail(self, action: Action, alert: StoredAlert, job: JobRecord | None, now: float) -> None:
+        """Queue a mail for each address; the same one again is known by its key, until the alert acts anew."""
+        if action is Action.EMAIL_ADMIN:
+            channels = [mail_channel(each) for each in self._routes.mail_to]
+        else:
+            channels = await self._mail_channels(alert.labels.get("username") or (job.user if job is not None else ""))
+        summary = alert.annotations.get("summary") or alert.annotations.get("description", "")
+        message = about_alert(
+            alert.labels, summary, alert.fired_at or alert.since, now, job=job.id if job is not None else ""
+        )
+        occasion = f"alert/{alert.fingerprint}/{alert.fired_at:.0f}/{alert.acted_at:.0f}"
+        outgoing = [
+            Outgoing(f"{occasion}/{each.id}", each.user or _OWNER, each.id, each.name, message) for each in channels
+        ]
+        await self._store.queue_messages(outgoing, now)
+
+    async def _mail_channels(self, user: str) -> list[Channel]:
+        found = await self._store.channels_of([user]) if user else []
+        return [each for each in found if each.kind == ChannelKind.MAIL and each.verified_at is not None]
 
     async def _job(self, labels: Mapping[str, str]) -> JobRecord | None:
         """The job of `job_name`: USER~NAME, or a name beside `username`; a name alone could be anybody's."""

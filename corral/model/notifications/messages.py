@@ -18,10 +18,15 @@ TEST: Final = "test"
 """The event of a message that its receiver asked for."""
 REPORT: Final = "report"
 """The event of a weekly report."""
+ALERT: Final = "alert"
+"""The event of a message about an alert that fires."""
 MOST_TOGETHER: Final = 50
 """Messages to one person that are sent as one text."""
 _LONGEST: Final = 1000
 """Characters of a reason."""
+_SUBJECT: Final = 200
+_NAMED: Final = frozenset({"alertname", "severity"})
+"""The labels that the subject has already."""
 _SUBJECTS: Final = {
     Happening.STARTED: "started",
     Happening.SUCCEEDED: "succeeded",
@@ -38,7 +43,7 @@ class Message(msgspec.Struct, frozen=True):
     """One message about a job; `at` is seconds since 1970. It is stored until it is sent."""
 
     event: str
-    """A `Happening`, `CODE` or `TEST`."""
+    """A `Happening`, `CODE`, `TEST`, `REPORT` or `ALERT`."""
     at: float
     subject: str
     text: str = ""
@@ -70,6 +75,17 @@ def about_wait(since: float, now: float, reason: str, *, job: str, name: str, us
     return Message(Happening.WAITING, now, subject, text, job, name, user, queue, {"waitedSeconds": waited})
 
 
+def about_alert(
+    labels: Mapping[str, str], summary: str, fired_at: float, now: float, *, job: str = "", user: str = ""
+) -> Message:
+    """The message that tells that an alert fires; `summary` is its rule's own text."""
+    told = ", ".join(f"{name} {value}" for name, value in sorted(labels.items()) if name not in _NAMED)
+    severity = f" ({labels['severity']})" if "severity" in labels else ""
+    labelled = f" Labels: {told[:_LONGEST]}." if told else ""
+    text = f"{sentence(summary[:_LONGEST])} It fires since {rfc3339(fired_at)}.{labelled}".strip()
+    return Message(ALERT, now, f"Alert {labels.get('alertname', '')}{severity}"[:_SUBJECT], text, job, user=user)
+
+
 def about_code(user: str, channel: str, at: float) -> Message:
     """The message that carries a verification code; the code itself is added when it is sent."""
     text = f"{user} wants to be told of jobs here. If you are not {user}, ignore this message: nothing more will come."
@@ -99,7 +115,8 @@ def plain_text(messages: Sequence[Message], url: str) -> tuple[str, str]:
     for each in messages:
         lines = [f"{each.subject}.", each.text, link_to(each, url), f"({rfc3339(each.at)})"]
         parts.append("\n".join(filter(None, lines)))
-    subject = messages[0].subject if len(messages) == 1 else f"{len(messages)} messages about jobs"
+    about = "alerts" if all(each.event == ALERT for each in messages) else "jobs"
+    subject = messages[0].subject if len(messages) == 1 else f"{len(messages)} messages about {about}"
     return subject, "\n\n".join(parts) + "\n"
 
 

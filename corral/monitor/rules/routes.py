@@ -1,11 +1,12 @@
-"""Routes from alerts to actions: which alerts stop or tag jobs, or cordon nodes.
+"""Routes from alerts to actions: which alerts stop or tag jobs, cordon nodes or are mailed.
 
 ```yaml
 repeat: 24h
 mostNodes: 2
+mailTo: [ops@example.org]
 routes:
   - match: [alertname=NvidiaSmiDoubleEccError]
-    actions: [cordon-nodes]
+    actions: [cordon-nodes, email-admin]
   - match: [alertname=JobUsesNothing, 'username!~"alice|bob"']
     actions: [stop-jobs, tag-jobs]
     tags: [stopped-by-alert]
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
 from corral.model.alerts.matchers import Matcher, match_all, parse_matcher
+from corral.model.notifications.mail_addresses import read_addresses
 from corral.monitor.rules.tokens import seconds_of
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.yaml_source import Source, parse_source
@@ -35,7 +37,7 @@ MOST_NODES: Final = 2
 MOST_ROUTES: Final = 100
 _MOST_TAGS: Final = 10
 _MOST_MATCHERS: Final = 20
-_KEYS: Final = ("repeat", "mostNodes", "routes")
+_KEYS: Final = ("repeat", "mostNodes", "mailTo", "routes")
 _ROUTE_KEYS: Final = ("match", "actions", "tags")
 _TAG: Final = re.compile(r"[^\s,\x00-\x1f\x7f]{1,64}")
 
@@ -49,6 +51,14 @@ class Action(StrEnum):
     """Give it the route's tags."""
     CORDON_NODES = "cordon-nodes"
     """Cordon the node that the label `node_name` names."""
+    EMAIL_ADMIN = "email-admin"
+    """Mail the addresses of the file's `mailTo`."""
+    EMAIL_USER = "email-user"
+    """Mail the verified addresses of the user that the label `username` names, or of the owner of the job."""
+
+
+MAILS: Final = frozenset({Action.EMAIL_ADMIN, Action.EMAIL_USER})
+"""The actions that need a mail server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,13 @@ class Routes:
     repeat: float = REPEAT_SECONDS
     """Seconds; 0 is never."""
     most_nodes: int = MOST_NODES
+    mail_to: tuple[str, ...] = ()
+    """The addresses of the administrators."""
+
+    @property
+    def mails(self) -> bool:
+        """Whether anything is mailed."""
+        return any(MAILS.intersection(each.actions) for each in self.routes)
 
     def of(self, labels: Mapping[str, str]) -> Route | None:
         """The first route for an alert with these labels."""
@@ -96,9 +113,20 @@ class _Reader:
         if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= 10_000:
             self._add(("mostNodes",), f"mostNodes is a whole number up to 10000, and not {describe(most)}")
         repeat = self._repeat(data.get("repeat"))
+        mail_to = self._addresses(data.get("mailTo", []))
+        found = tuple(each for each in routes if each is not None)
+        if not mail_to and any(Action.EMAIL_ADMIN in each.actions for each in found):
+            self._add(("routes",), "the action email-admin needs addresses, such as mailTo: [ops@example.org]")
         if self._problems:
             raise SpecError(self._problems)
-        return Routes(tuple(each for each in routes if each is not None), repeat, most)
+        return Routes(found, repeat, most, mail_to)
+
+    def _addresses(self, data: Any) -> tuple[str, ...]:
+        try:
+            return read_addresses(",".join(self._texts(("mailTo",), data)))
+        except ValueError as error:
+            self._add(("mailTo",), str(error))
+            return ()
 
     def _route(self, path: Path, data: Any) -> Route | None:
         if not isinstance(data, dict):

@@ -1,15 +1,22 @@
-"""Alerts stop and tag jobs and cordon nodes by routes, once, within bounds, and as events that name the alert."""
+"""Alerts stop and tag jobs, cordon nodes and are mailed by routes: once, within bounds, and as events that name them."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from corral.control.alerts.actions import AlertActions
 from corral.control.alerts.keeper import AlertKeeper
+from corral.control.alerts.of_files import keeper_of_files
+from corral.control.metrics.control_metrics import ControlMetrics
 from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import InvalidInput
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.cordons import Cordon
 from corral.model.metrics.samples import Samples
+from corral.model.notifications.channels import Channel, ChannelKind, Outgoing
+from corral.model.notifications.messages import about_code
 from corral.monitor.rules.routes import parse_routes
 from corral.spec.errors import SpecError
 from tests.control.harness import House, PaperEngine, short
@@ -17,10 +24,12 @@ from tests.control.harness import House, PaperEngine, short
 ROUTES = """
 repeat: 1h
 mostNodes: 1
+mailTo: [ops@example.org, boss@example.org]
 routes:
   - {match: [alertname=Quiet], actions: []}
   - {match: ['alertname=~"Broken|Quiet"'], actions: [cordon-nodes]}
   - {match: [alertname=Idle], actions: [stop-jobs, tag-jobs], tags: [stopped-by-alert]}
+  - {match: [alertname=Told], actions: [email-admin, email-user]}
 """
 
 
@@ -43,6 +52,21 @@ class Acting:
         """Replace Alertmanager's alerts, and evaluate."""
         await self.store.replace_alerts(AlertSource.ALERTMANAGER, lambda _: alerts)
         await self.keeper.evaluate()
+
+    async def mails(self) -> list[tuple[str, str, str]]:
+        """The mails that wait to be sent about alerts: channel, subject and text."""
+        queued = await self.store.due_messages(self.clock.now() + 1.0, 100)
+        alerts = [each for each in queued if each.message.event == "alert"]
+        return sorted((each.channel, each.message.subject, each.message.text) for each in alerts)
+
+    async def add_channel(self, number: int, kind: ChannelKind, *, verified: bool) -> None:
+        """Give ada a channel."""
+        at = self.clock.now()
+        channel = Channel(
+            f"c{number}", "ada", f"n{number}", kind, "ada@example.org", verified_at=at if verified else None
+        )
+        code = Outgoing(f"code/{number}", "ada", channel.id, channel.name, about_code("ada", channel.name, at))
+        await self.store.add_channel(channel, {}, code)
 
     async def cordoned(self) -> list[str]:
         """The names of the cordoned nodes."""
@@ -109,6 +133,45 @@ async def test_silenced_and_quiet_alerts_do_nothing(acting: Acting) -> None:
     assert await acting.cordoned() == ["local/node0"]
 
 
+async def test_an_alert_is_mailed_once_to_administrators_and_to_the_verified_addresses_of_its_user(
+    acting: Acting,
+) -> None:
+    job = await acting.house.submit(short("lazy", devices=1))
+    await acting.add_channel(1, ChannelKind.MAIL, verified=True)
+    await acting.add_channel(2, ChannelKind.MAIL, verified=False)
+    await acting.add_channel(3, ChannelKind.SLACK, verified=True)
+    told = alert("Told", job_name="ada~lazy", severity="warn")
+    await acting.tell(told)
+    subject, text = (
+        "Alert Told (warn)",
+        "Told it is. It fires since 1970-01-01T00:00:01.000Z. Labels: job_name ada~lazy.",
+    )
+    once = [(each, subject, text) for each in ("c1", "mail:boss@example.org", "mail:ops@example.org")]
+    assert await acting.mails() == once
+    queued = await acting.store.due_messages(acting.clock.now() + 1.0, 100)
+    assert {each.message.job for each in queued if each.message.event == "alert"} == {job}, "for the link to its page"
+    await acting.keeper.evaluate()
+    assert await acting.mails() == once
+    acting.clock.advance(3600.0)
+    await acting.keeper.evaluate()
+    assert await acting.mails() == sorted(once * 2), "it still fires after `repeat`"
+
+
+async def test_an_alert_of_nobody_is_mailed_to_administrators_alone(acting: Acting) -> None:
+    await acting.tell(alert("Told", node_name="node0"))
+    assert [channel for channel, _, _ in await acting.mails()] == ["mail:boss@example.org", "mail:ops@example.org"]
+
+
+async def test_routes_that_mail_are_refused_without_a_mail_server(house: House, tmp_path: Path) -> None:
+    routes = tmp_path / "routes.yml"
+    routes.write_text(ROUTES)
+    control = await house.begin()
+    metrics = ControlMetrics(control)
+    with pytest.raises(InvalidInput, match="need a mail server"):
+        keeper_of_files(None, routes, control, metrics, url="http://here:1")
+    assert keeper_of_files(None, routes, control, metrics, url="http://here:1", mail=True)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -121,6 +184,12 @@ async def test_silenced_and_quiet_alerts_do_nothing(acting: Acting) -> None:
         ("{routes: [{match: a=b}]}", "match is a list of texts, and not"),
         ("{routes: [], mostNodes: -1}", "mostNodes is a whole number up to 10000, and not -1"),
         ("{routes: [], repeat: daily}", "a duration is written as"),
+        (
+            "{routes: [{match: [a=b], actions: [email-admin]}]}",
+            "the action email-admin needs addresses, such as mailTo",
+        ),
+        ("{routes: [], mailTo: [ops]}", "'ops' is no mail address"),
+        ("{routes: [], mailTo: ops@example.org}", "mailTo is a list of texts, and not"),
         ("{routes: [], nodes: 1}", "there is no field nodes"),
     ],
 )
