@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -384,7 +384,12 @@ async def _control(settings: Settings) -> None:
             beside.append(once(control.ready, archiver.run()))
         if journal is not None:
             beside.append(journal.run())
-        beside += _notices(settings, control, key)
+        routes = None
+        if settings.alert_actions is not None:
+            from corral.control.alerts.of_files import read_routes
+
+            routes = read_routes(settings.alert_actions, mail=bool(settings.mail_server))
+        beside += _notices(settings, control, key, routes.webhooks if routes is not None else {})
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
         how = settings.metrics_seconds, settings.metrics_parts
@@ -394,10 +399,8 @@ async def _control(settings: Settings) -> None:
         if settings.alert_rules is not None or settings.alert_actions is not None:
             from corral.control.alerts.of_files import keeper_of_files
 
-            files = settings.alert_rules, settings.alert_actions
-            keeper = keeper_of_files(
-                *files, control, control_api.metrics, url=control.context.api_url, mail=bool(settings.mail_server)
-            )
+            files = settings.alert_rules, routes
+            keeper = keeper_of_files(*files, control, control_api.metrics, url=control.context.api_url)
             beside.append(keeper.run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
@@ -424,8 +427,10 @@ def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:
     return JournalKeeper(folder, Rules(), __version__, clock)
 
 
-def _notices(settings: Settings, control: Control, key: bytes) -> list[Coroutine[Any, Any, None]]:
-    """What tells people of their jobs: the notifier, and with a mail server the notices that tenants have.
+def _notices(
+    settings: Settings, control: Control, key: bytes, receivers: Mapping[str, str]
+) -> list[Coroutine[Any, Any, None]]:
+    """What tells people of their jobs, and `receivers` of alerts: the notifier, and with mail the notices of tenants.
 
     Raises InvalidInput for unusable settings of mail or notifications.
     """
@@ -434,7 +439,7 @@ def _notices(settings: Settings, control: Control, key: bytes) -> list[Coroutine
 
     mailer = mailer_of(settings.mail_server, settings.mail_from, settings.mail_password_file)
     url = settings.public_url or settings.advertise or os.environ.get("CORRAL_LISTENING_URL", "")
-    notices = [notify(control, key, mailer, private=settings.notify_private, url=url)]
+    notices = [notify(control, key, mailer, private=settings.notify_private, url=url, receivers=receivers)]
     if mailer is not None:
         notices += [point.load()(control, mailer).run() for point in plug_ins("corral.notices").values()]
     return notices

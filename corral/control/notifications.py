@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
-from corral.model.notifications.channels import KEY_SUFFIX, KINDS_HERE, NETWORKS_HERE, Channel, ChannelKind
+from corral.model.notifications.channels import (
+    ALERTMANAGER,
+    KEY_SUFFIX,
+    KINDS_HERE,
+    NETWORKS_HERE,
+    Channel,
+    ChannelKind,
+)
 from corral.model.notifications.destinations import Network, read_networks
 from corral.model.notifications.wishes import wishes_of
 from corral.monitor.notifications.http_post import Poster
@@ -33,11 +40,17 @@ def notifier_of(
     listed: Sequence[Network] = (),
     url: str = "",
     poster: Poster | None = None,
+    receivers: Mapping[str, str] | None = None,
 ) -> Notifier:
-    """The notifier beside a control; `listed` are private networks that may be sent to, `url` is this server's."""
+    """The notifier beside a control; `listed` are private networks that may be sent to, `url` is this server's.
+
+    `receivers` are the addresses of receivers of alerts by their names.
+    """
     store = control.store
 
     async def opened(channel: Channel) -> tuple[str, str]:
+        if channel.kind == ALERTMANAGER:
+            return _receiver(receivers or {}, channel.name), ""
         return await open_channel(store, secret_box, channel)
 
     sender = Sender(
@@ -59,9 +72,15 @@ def notifier_of(
 
 
 def notify(
-    control: Control, key: bytes, mailer: Mailer | None, *, private: str = "", url: str = ""
+    control: Control,
+    key: bytes,
+    mailer: Mailer | None,
+    *,
+    private: str = "",
+    url: str = "",
+    receivers: Mapping[str, str] | None = None,
 ) -> Coroutine[Any, Any, None]:
-    """Notify until cancelled; `private` is the setting `notify_private`.
+    """Notify until cancelled; `private` is the setting `notify_private`, `receivers` are those of alerts.
 
     Raises InvalidInput at once if that is no list of networks.
     """
@@ -69,8 +88,16 @@ def notify(
         listed = read_networks(private)
     except ValueError as error:
         raise InvalidInput("invalid-setting", f"notify_private cannot be read: {error}.") from None
-    notifier = notifier_of(control, key=key, secret_box=SecretBox(key), mailer=mailer, listed=listed, url=url)
+    notifier = notifier_of(
+        control, key=key, secret_box=SecretBox(key), mailer=mailer, listed=listed, url=url, receivers=receivers
+    )
     return run_notifier(control, notifier, mail=mailer is not None, listed=listed)
+
+
+def _receiver(receivers: Mapping[str, str], name: str) -> str:
+    if name not in receivers:
+        raise InvalidInput("no-such-receiver", f"The file of alert actions has no webhook {name} any more.")
+    return receivers[name]
 
 
 async def run_notifier(control: Control, notifier: Notifier, *, mail: bool, listed: Sequence[Network] = ()) -> None:

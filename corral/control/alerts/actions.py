@@ -11,8 +11,9 @@ from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
 from corral.model.alerts.stored import Silence, StoredAlert, silencing
+from corral.model.alerts.told import told_alert
 from corral.model.cordons import Cordon
-from corral.model.notifications.channels import Channel, ChannelKind, Outgoing, mail_channel
+from corral.model.notifications.channels import Channel, ChannelKind, Outgoing, alerts_channel, mail_channel
 from corral.model.notifications.messages import about_alert
 from corral.model.store_writes import IntentKind, JobRecord
 from corral.monitor.rules.routes import MAILS, Action, Route, Routes
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 
 _BY: Final = "alert:"
 _LONGEST: Final = 300
+_TELLING: Final = MAILS | {Action.WEBHOOK}
 _OWNER: Final = ":alerts"
 """Stands for a user in the queue of messages to administrators; no account has such a name."""
 
@@ -82,10 +84,11 @@ class AlertActions:
         """
         done = set()
         for alert in alerts:
-            route = self._routes.of(alert.labels) if self._is_due(alert, now) else None
-            if route is None or silencing(silences, alert.labels, now):
+            route = self._routes.of(alert.labels)
+            due = self._due(route, alert, now) if route is not None else None
+            if route is None or due is None or silencing(silences, alert.labels, now):
                 continue
-            for action in route.actions:
+            for action in due:
                 try:
                     await self._do(action, route, alert, now)
                 except Unavailable:
@@ -95,19 +98,21 @@ class AlertActions:
             done.add(alert.fingerprint)
         return done
 
-    def _is_due(self, alert: StoredAlert, now: float) -> bool:
-        if alert.state != "firing":
-            return False
+    def _due(self, route: Route, alert: StoredAlert, now: float) -> Sequence[Action] | None:
+        """What is to be done now; None: nothing. Of an alert that is over only its receivers are told."""
+        if alert.state == "resolved":
+            return [Action.WEBHOOK] if Action.WEBHOOK in route.actions and not alert.acted_at else None
         repeat = self._routes.repeat
-        return not alert.acted_at or (repeat > 0 and now - alert.acted_at >= repeat)
+        is_due = not alert.acted_at or (repeat > 0 and now - alert.acted_at >= repeat)
+        return route.actions if alert.state == "firing" and is_due else None
 
     async def _do(self, action: Action, route: Route, alert: StoredAlert, now: float) -> None:
         if action is Action.CORDON_NODES:
             await self._cordon(alert, now)
             return
         job = await self._job(alert.labels)
-        if action in MAILS:
-            await self._mail(action, alert, job, now)
+        if action in _TELLING:
+            await self._tell(action, alert, job, now)
             return
         if job is None:
             log.warning("an alert names no job", alert=alert.rule, action=str(action), labels=alert.labels)
@@ -121,17 +126,20 @@ class AlertActions:
             line = _line(alert, "job.stop", f"job:{job.id}", now)
             await self._store.add_intent(job.id, IntentKind.STOP, {}, actor=actor, at=now, audit=line)
 
-    async def _mail(self, action: Action, alert: StoredAlert, job: JobRecord | None, now: float) -> None:
-        """Queue a mail for each address; the same one again is known by its key, until the alert acts anew."""
-        if action is Action.EMAIL_ADMIN:
+    async def _tell(self, action: Action, alert: StoredAlert, job: JobRecord | None, now: float) -> None:
+        """Queue a message for each address; the same one again is known by its key, until the alert acts anew."""
+        if action is Action.WEBHOOK:
+            channels = [alerts_channel(each) for each in self._routes.webhooks]
+        elif action is Action.EMAIL_ADMIN:
             channels = [mail_channel(each) for each in self._routes.mail_to]
         else:
             channels = await self._mail_channels(alert.labels.get("username") or (job.user if job is not None else ""))
         summary = alert.annotations.get("summary") or alert.annotations.get("description", "")
         message = about_alert(
-            alert.labels, summary, alert.fired_at or alert.since, now, job=job.id if job is not None else ""
-        )
-        occasion = f"alert/{alert.fingerprint}/{alert.fired_at:.0f}/{alert.acted_at:.0f}"
+            alert.labels, summary, alert.fired_at or alert.since, now,
+            job=job.id if job is not None else "", data=told_alert(alert),
+        )  # fmt: skip
+        occasion = f"alert/{alert.fingerprint}/{alert.fired_at:.0f}/{alert.state}/{alert.acted_at:.0f}"
         outgoing = [
             Outgoing(f"{occasion}/{each.id}", each.user or _OWNER, each.id, each.name, message) for each in channels
         ]

@@ -9,27 +9,32 @@ from corral.control.alerts.keeper import AlertKeeper
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.kernel.errors import InvalidInput
-from corral.monitor.rules.routes import parse_routes
+from corral.monitor.rules.routes import Routes, parse_routes
 from corral.monitor.rules.rules_file import parse_rules
 
 
-def keeper_of_files(
-    rules: Path | None, routes: Path | None, control: Control, metrics: ControlMetrics, *, url: str, mail: bool = False
-) -> AlertKeeper:
-    """The keeper of a file's rules over what `/metrics` tells, and of a file's routes; `url` is the server's.
+def read_routes(path: Path, *, mail: bool) -> Routes:
+    """Read a file of routes; `mail` says whether there is a mail server.
 
-    `mail` says whether there is a mail server. Raises SpecError for a broken file, OSError for an unreadable one,
-    InvalidInput for routes that mail without a mail server.
+    Raises SpecError for a broken file, OSError for an unreadable one, InvalidInput if it mails without a mail server.
+    """
+    routes = parse_routes(path.read_bytes(), str(path))
+    if routes.mails and not mail:
+        raise InvalidInput(
+            "invalid-setting", "The actions email-admin and email-user need a mail server (CORRAL_MAIL_SERVER)."
+        )
+    return routes
+
+
+def keeper_of_files(
+    rules: Path | None, routes: Routes | None, control: Control, metrics: ControlMetrics, *, url: str
+) -> AlertKeeper:
+    """The keeper of a file's rules over what `/metrics` tells, and of the routes to actions; `url` is the server's.
+
+    Raises SpecError for a broken file, OSError for an unreadable one.
     """
     groups = parse_rules(rules.read_bytes(), str(rules)) if rules is not None else ()
-    actions = None
-    if routes is not None:
-        parsed = parse_routes(routes.read_bytes(), str(routes))
-        if parsed.mails and not mail:
-            raise InvalidInput(
-                "invalid-setting", "The actions email-admin and email-user need a mail server (CORRAL_MAIL_SERVER)."
-            )
-        actions = AlertActions(parsed, control.store)
+    actions = AlertActions(routes, control.store) if routes is not None else None
     return AlertKeeper(
         groups, control.store, metrics.samples, control.clock,
         instance=url.partition("://")[2], actions=actions,

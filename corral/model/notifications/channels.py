@@ -88,7 +88,10 @@ class Channel(msgspec.Struct, frozen=True):
         return asked and fnmatchcase(job, self.jobs)
 
 
+ALERTMANAGER: Final = "alertmanager"
+"""The kind of the receivers that a file of alert routes names; people add none."""
 _MAIL: Final = "mail:"
+_ALERTS: Final = "alerts:"
 
 
 def mail_channel(address: str) -> Channel:
@@ -96,8 +99,15 @@ def mail_channel(address: str) -> Channel:
     return Channel(f"{_MAIL}{address}", "", address, ChannelKind.MAIL, address, verified_at=0.0)
 
 
+def alerts_channel(name: str) -> Channel:
+    """The channel of a receiver of alerts, whose address stays in the administrator's file."""
+    return Channel(f"{_ALERTS}{name}", "", name, ALERTMANAGER, name, verified_at=0.0)
+
+
 def named_channel(channel: str) -> Channel | None:
-    """The channel of such an address, by its id; None for the id of a stored channel."""
+    """The channel of such an address or receiver, by its id; None for the id of a stored channel."""
+    if channel.startswith(_ALERTS):
+        return alerts_channel(channel.removeprefix(_ALERTS))
     return mail_channel(channel.removeprefix(_MAIL)) if channel.startswith(_MAIL) else None
 
 

@@ -76,14 +76,14 @@ def about_wait(since: float, now: float, reason: str, *, job: str, name: str, us
 
 
 def about_alert(
-    labels: Mapping[str, str], summary: str, fired_at: float, now: float, *, job: str = "", user: str = ""
+    labels: Mapping[str, str], summary: str, fired_at: float, now: float, *, job: str = "", data: Mapping[str, Any]
 ) -> Message:
-    """The message that tells that an alert fires; `summary` is its rule's own text."""
+    """The message that tells of an alert; `summary` is its rule's own text, `data` what a program is told."""
     told = ", ".join(f"{name} {value}" for name, value in sorted(labels.items()) if name not in _NAMED)
     severity = f" ({labels['severity']})" if "severity" in labels else ""
     labelled = f" Labels: {told[:_LONGEST]}." if told else ""
     text = f"{sentence(summary[:_LONGEST])} It fires since {rfc3339(fired_at)}.{labelled}".strip()
-    return Message(ALERT, now, f"Alert {labels.get('alertname', '')}{severity}"[:_SUBJECT], text, job, user=user)
+    return Message(ALERT, now, f"Alert {labels.get('alertname', '')}{severity}"[:_SUBJECT], text, job, data=dict(data))
 
 
 def about_code(user: str, channel: str, at: float) -> Message:

@@ -9,7 +9,8 @@ import msgspec
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import InvalidInput
-from corral.model.notifications.channels import Channel, ChannelKind, Queued
+from corral.model.alerts.told import webhook_call
+from corral.model.notifications.channels import ALERTMANAGER, Channel, ChannelKind, Queued
 from corral.model.notifications.messages import (
     CODE,
     Message,
@@ -67,6 +68,9 @@ class Sender:
                 await self._poster.post(address, msgspec.json.encode(teams_json(messages, self._url)), {})
             case ChannelKind.WEBHOOK:
                 await self._webhook(address, signing_key, queued[0], messages[0])
+            case kind if kind == ALERTMANAGER:
+                call = webhook_call(channel.name, [each.data for each in messages], self._url)
+                await self._poster.post(address, msgspec.json.encode(call), {})
             case _:
                 raise InvalidInput(
                     "no-such-channel", f"This server sends nothing to channels of the kind {channel.kind}."

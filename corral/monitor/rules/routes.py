@@ -4,9 +4,10 @@
 repeat: 24h
 mostNodes: 2
 mailTo: [ops@example.org]
+webhooks: {pager: https://pager.example/alerts}
 routes:
   - match: [alertname=NvidiaSmiDoubleEccError]
-    actions: [cordon-nodes, email-admin]
+    actions: [cordon-nodes, email-admin, webhook]
   - match: [alertname=JobUsesNothing, 'username!~"alice|bob"']
     actions: [stop-jobs, tag-jobs]
     tags: [stopped-by-alert]
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
 from corral.model.alerts.matchers import Matcher, match_all, parse_matcher
+from corral.model.notifications.destinations import read_url
 from corral.model.notifications.mail_addresses import read_addresses
 from corral.monitor.rules.tokens import seconds_of
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
@@ -37,8 +39,10 @@ MOST_NODES: Final = 2
 MOST_ROUTES: Final = 100
 _MOST_TAGS: Final = 10
 _MOST_MATCHERS: Final = 20
-_KEYS: Final = ("repeat", "mostNodes", "mailTo", "routes")
+_KEYS: Final = ("repeat", "mostNodes", "mailTo", "webhooks", "routes")
 _ROUTE_KEYS: Final = ("match", "actions", "tags")
+_MOST_WEBHOOKS: Final = 20
+_WEBHOOK: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TAG: Final = re.compile(r"[^\s,\x00-\x1f\x7f]{1,64}")
 
 
@@ -55,6 +59,8 @@ class Action(StrEnum):
     """Mail the addresses of the file's `mailTo`."""
     EMAIL_USER = "email-user"
     """Mail the verified addresses of the user that the label `username` names, or of the owner of the job."""
+    WEBHOOK = "webhook"
+    """Tell the file's `webhooks`, in Alertmanager's format, when the alert begins to fire and when that is over."""
 
 
 MAILS: Final = frozenset({Action.EMAIL_ADMIN, Action.EMAIL_USER})
@@ -80,6 +86,8 @@ class Routes:
     most_nodes: int = MOST_NODES
     mail_to: tuple[str, ...] = ()
     """The addresses of the administrators."""
+    webhooks: Mapping[str, str] = field(default_factory=dict)
+    """URLs by the names of the receivers."""
 
     @property
     def mails(self) -> bool:
@@ -114,12 +122,33 @@ class _Reader:
             self._add(("mostNodes",), f"mostNodes is a whole number up to 10000, and not {describe(most)}")
         repeat = self._repeat(data.get("repeat"))
         mail_to = self._addresses(data.get("mailTo", []))
+        webhooks = self._webhooks(data.get("webhooks", {}))
         found = tuple(each for each in routes if each is not None)
+        if not webhooks and any(Action.WEBHOOK in each.actions for each in found):
+            self._add(
+                ("routes",), "the action webhook needs receivers, such as webhooks: {pager: https://pager.example}"
+            )
         if not mail_to and any(Action.EMAIL_ADMIN in each.actions for each in found):
             self._add(("routes",), "the action email-admin needs addresses, such as mailTo: [ops@example.org]")
         if self._problems:
             raise SpecError(self._problems)
-        return Routes(found, repeat, most, mail_to)
+        return Routes(found, repeat, most, mail_to, webhooks)
+
+    def _webhooks(self, data: Any) -> dict[str, str]:
+        if not isinstance(data, dict) or len(data) > _MOST_WEBHOOKS:
+            self._add(("webhooks",), f"webhooks are at most {_MOST_WEBHOOKS} URLs by names, and not {describe(data)}")
+            return {}
+        for name, url in data.items():
+            if not isinstance(name, str) or not _WEBHOOK.fullmatch(name):
+                self._add(
+                    ("webhooks",), "the name of a webhook has 1 to 64 letters, digits, dots, dashes and underscores"
+                )
+                continue
+            try:
+                read_url(url if isinstance(url, str) else "")
+            except ValueError as error:
+                self._add(("webhooks", name), str(error))
+        return data
 
     def _addresses(self, data: Any) -> tuple[str, ...]:
         try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from corral.control.alerts.actions import AlertActions
 from corral.control.alerts.keeper import AlertKeeper
-from corral.control.alerts.of_files import keeper_of_files
-from corral.control.metrics.control_metrics import ControlMetrics
+from corral.control.alerts.of_files import read_routes
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import InvalidInput
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
@@ -25,11 +25,13 @@ ROUTES = """
 repeat: 1h
 mostNodes: 1
 mailTo: [ops@example.org, boss@example.org]
+webhooks: {pager: "https://pager.example/alerts"}
 routes:
   - {match: [alertname=Quiet], actions: []}
   - {match: ['alertname=~"Broken|Quiet"'], actions: [cordon-nodes]}
   - {match: [alertname=Idle], actions: [stop-jobs, tag-jobs], tags: [stopped-by-alert]}
   - {match: [alertname=Told], actions: [email-admin, email-user]}
+  - {match: [alertname=Paged], actions: [webhook]}
 """
 
 
@@ -162,14 +164,27 @@ async def test_an_alert_of_nobody_is_mailed_to_administrators_alone(acting: Acti
     assert [channel for channel, _, _ in await acting.mails()] == ["mail:boss@example.org", "mail:ops@example.org"]
 
 
-async def test_routes_that_mail_are_refused_without_a_mail_server(house: House, tmp_path: Path) -> None:
+async def test_a_receiver_is_told_when_an_alert_begins_and_when_it_is_over(acting: Acting) -> None:
+    fires = alert("Paged", node_name="node0")
+    await acting.tell(fires)
+    await acting.keeper.evaluate()
+    acting.clock.advance(60.0)
+    over = msgspec.structs.replace(fires, state="resolved", resolved_at=acting.clock.now())
+    await acting.tell(over)
+    await acting.keeper.evaluate()
+    queued = await acting.store.due_messages(acting.clock.now() + 1.0, 100)
+    assert [(each.channel, each.message.data["status"]) for each in queued] == [
+        ("alerts:pager", "firing"),
+        ("alerts:pager", "resolved"),
+    ]
+
+
+def test_routes_that_mail_are_refused_without_a_mail_server(tmp_path: Path) -> None:
     routes = tmp_path / "routes.yml"
     routes.write_text(ROUTES)
-    control = await house.begin()
-    metrics = ControlMetrics(control)
     with pytest.raises(InvalidInput, match="need a mail server"):
-        keeper_of_files(None, routes, control, metrics, url="http://here:1")
-    assert keeper_of_files(None, routes, control, metrics, url="http://here:1", mail=True)
+        read_routes(routes, mail=False)
+    assert read_routes(routes, mail=True).mails
 
 
 @pytest.mark.parametrize(
@@ -190,6 +205,10 @@ async def test_routes_that_mail_are_refused_without_a_mail_server(house: House, 
         ),
         ("{routes: [], mailTo: [ops]}", "'ops' is no mail address"),
         ("{routes: [], mailTo: ops@example.org}", "mailTo is a list of texts, and not"),
+        ("{routes: [{match: [a=b], actions: [webhook]}]}", "the action webhook needs receivers, such as webhooks"),
+        ("{routes: [], webhooks: {pager: 'http//x'}}", "the URL must begin with https:// and name a host"),
+        ("{routes: [], webhooks: {'a b': 'https://x.org'}}", "the name of a webhook has 1 to 64 letters"),
+        ("{routes: [], webhooks: [x]}", "webhooks are at most 20 URLs by names, and not"),
         ("{routes: [], nodes: 1}", "there is no field nodes"),
     ],
 )

@@ -6,12 +6,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from corral.model.alerts.stored import StoredAlert
+from corral.model.alerts.told import told_alert
+from corral.model.notifications.channels import Outgoing
+from corral.model.notifications.messages import about_alert
 from corral.model.notifications.signatures import signature, verification_code
 from corral.monitor.notifications import notifier as module
 from corral.monitor.notifications.notifier import Notifier, Waiting
-from tests.monitor.notifications.conftest import KEY, SIGNING, World
+from corral.service.alerts.webhook import told_alerts
+from tests.monitor.notifications.conftest import KEY, SIGNING, URL, World
 from tests.monitor.notifications.receivers import receiving
 
 
@@ -121,6 +127,31 @@ async def test_a_chat_gets_its_own_json(world: World) -> None:
     slack, teams = sorted((request.json for request in world.receiver.requests), key=lambda body: "type" in body)
     assert slack["text"].startswith("Job ann~train failed.\nThe job failed.")
     assert teams["attachments"][0]["content"]["type"] == "AdaptiveCard"
+
+
+async def test_receivers_of_alerts_get_what_an_alertmanager_would_send(world: World) -> None:
+    """Corral's own door for an Alertmanager's webhook reads it."""
+    now = world.clock.now()
+    fires = StoredAlert("rules", "Hot", {"alertname": "Hot", "node_name": "n1"}, {"summary": "hot"}, "firing", now - 9)
+    over = msgspec.structs.replace(
+        fires, labels={**fires.labels, "node_name": "n2"}, state="resolved", fired_at=now - 5, resolved_at=now - 1
+    )
+    outgoing = [
+        Outgoing(
+            each.fingerprint, ":alerts", "alerts:pager", "pager", about_alert(each.labels, "hot", now, now, data=told)
+        )
+        for each in (fires, over)
+        for told in [told_alert(each)]
+    ]
+    await world.store.queue_messages(outgoing, now)
+    await world.run(world.notifier())
+    (request,) = world.receiver.requests
+    call = request.json
+    assert (call["version"], call["receiver"], call["status"]) == ("4", "pager", "firing")
+    assert call["commonLabels"] == {"alertname": "Hot"} and call["externalURL"] == URL
+    read = told_alerts(request.body, now)
+    assert [(each.labels["node_name"], each.state) for each in read] == [("n1", "firing"), ("n2", "resolved")]
+    assert [each.since for each in read] == pytest.approx([now - 9, now - 5], abs=0.01)
 
 
 async def test_a_code_reaches_the_address_that_is_to_be_verified(world: World) -> None:
