@@ -12,6 +12,7 @@ import click
 from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
 from corral.cli.device_history import DeviceHistory
+from corral.cli.job_use import JobUse, Use, by_user
 from corral.cli.node_health import (
     healthy_command,
     history_command,
@@ -104,17 +105,23 @@ def _show(name: str, output: str, *, others: bool, health: bool = False) -> None
 def top_command(interval: float, once: bool) -> None:
     """Watch running jobs and free resources, live, until Ctrl-C.
 
-    The line beside the devices shows how many were in use over the last half hour.
+    The line beside the devices shows how many were in use over the last half hour. USE is how much of their devices
+    jobs used in the last ten minutes, or of a processor where no use of devices is known.
     """
     with connect() as client:
-        history = DeviceHistory(client)
+        history, use = DeviceHistory(client), JobUse(client)
+
+        def looked() -> str:
+            top = client.top()
+            return _top(top, history.line(), use.of(job["id"] for job in top["jobs"]))
+
         if once or not sys.stdout.isatty():
-            click.echo(_top(client.top(), history.line()))
+            click.echo(looked())
             return
         click.echo("\x1b[?1049h\x1b[?25l", nl=False)
         try:
             while True:
-                screen = _top(client.top(), history.line()).split("\n")
+                screen = looked().split("\n")
                 rows = _height() - 1
                 click.echo("\x1b[H" + "".join(line + "\x1b[K\n" for line in screen[:rows]) + "\x1b[J", nl=False)
                 time.sleep(interval)
@@ -124,7 +131,7 @@ def top_command(interval: float, once: bool) -> None:
             click.echo("\x1b[?25h\x1b[?1049l", nl=False)
 
 
-def _top(top: Top, history: str = "") -> str:
+def _top(top: Top, history: str, uses: Mapping[str, Use]) -> str:
     total: Mapping[str, Any] = top["total"]
     free: Mapping[str, Any] = top["free"]
     beside = {"devices": f" {history}" if history else ""}
@@ -140,14 +147,17 @@ def _top(top: Top, history: str = "") -> str:
             state(job["state"]),
             devices_of(job),
             f"{job['tasks']['running']}/{job['tasks']['total']}",
+            uses.get(job["id"], ""),
             age(job["startedAt"]),
             job["id"],
         )
         for job in top["jobs"]
     ]
     head = f"{top['at']}   {top['running']} running, {top['waiting']} waiting\n{bars}\n\n"
-    headings = ("NAME", "USER", "STATE", "DEVICES", "TASKS", "RAN", "ID")
-    return head + table(headings, rows, right=frozenset({3, 4, 5}))
+    headings = ("NAME", "USER", "STATE", "DEVICES", "TASKS", "USE", "RAN", "ID")
+    users = by_user(top["jobs"], uses)
+    below = f"\n\n{table(('USER', 'JOBS', 'DEVICES', 'USE'), users, right=frozenset({1, 2, 3}))}" if users else ""
+    return head + table(headings, rows, right=frozenset({3, 4, 5, 6})) + below
 
 
 def _bar(used: float, total: float, width: int = 20) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.cli.device_history import DeviceHistory
+from corral.cli.job_use import MOST_ASKED, JobUse, by_user
 from corral.cli.metrics import series_text
 from corral.cli.metrics_overlay import overlay_text
 from corral.cli.sparkline import BARS, sparkline, squeezed
@@ -109,3 +110,58 @@ def test_devices_in_use_are_a_line_between_none_and_all() -> None:
     now[0] += 31.0
     server.refuses = True
     assert history.line() == history.line() == "" and server.questions == 2
+
+
+class JobServer:
+    """A client of a server that knows some series of jobs, and counts its questions."""
+
+    def __init__(self, **jobs: dict[str, list[list[float | None]]]) -> None:
+        self.jobs, self.questions = jobs, 0
+
+    def series(self, families: list[str], *, job: str, **_: Any) -> Any:
+        self.questions += 1
+        if job not in self.jobs:
+            raise Forbidden("forbidden", "Nothing is told.")
+        return {
+            "items": [
+                {"family": family, "mean": values} for family, found in self.jobs[job].items() for values in found
+            ]
+        }
+
+
+def test_a_job_shows_the_use_of_its_devices_or_else_of_processors() -> None:
+    server, now = (
+        JobServer(
+            a={"task_gpu_percent": [[100.0, 50.0], [None, 100.0]], "task_cpu_percent": [[1.0, 1.0]]},
+            b={"task_cpu_percent": [[200.0, 100.0]]},
+            c={},
+        ),
+        [5.0],
+    )
+    use = JobUse(server, lambda: now[0])  # type: ignore[arg-type]
+    shown = {job: str(each) for job, each in use.of("abcd").items()}
+    assert shown == {"a": f"75% {BARS[4]}{BARS[6]}", "b": f"100% cpu {BARS[7]}{BARS[4]}"}
+    assert {job: str(each) for job, each in use.of("abcd").items()} == shown and server.questions == 4
+    now[0] += 31.0
+    use.of("ab")
+    assert server.questions == 6
+
+
+def test_so_many_jobs_are_asked_for_at_a_time() -> None:
+    server = JobServer()
+    assert JobUse(server, lambda: 0.0).of(map(str, range(100))) == {}  # type: ignore[arg-type]
+    assert server.questions == MOST_ASKED
+
+
+def test_users_are_listed_by_the_devices_that_their_jobs_hold() -> None:
+    server = JobServer(
+        a={"task_gpu_percent": [[100.0]]}, b={"task_gpu_percent": [[20.0]]}, c={"task_cpu_percent": [[9.0]]}
+    )
+    uses = JobUse(server, lambda: 0.0).of("abc")  # type: ignore[arg-type]
+    jobs = [
+        {"id": "a", "user": "ann", "devices": 1},
+        {"id": "b", "user": "ann", "devices": 3, "devicesHeld": 3},
+        {"id": "c", "user": "bob", "devices": 8, "devicesHeld": 2},
+        {"id": "d", "user": "cem", "devices": 0},
+    ]
+    assert by_user(jobs, uses) == [("ann", 2, 4, "40%"), ("bob", 1, 2, ""), ("cem", 1, 0, "")]
