@@ -26,6 +26,7 @@ _VERBS: Final = {
     "job.resume": "resume {}",
     "job.tag": "change the tags of {}",
     "job.edit": "edit {}",
+    "job.extend-idle": "give {} more time with idle devices",
     "job.order": "reorder {}",
     "queue.limit": "limit what members hold in {}",
     "runtime.peers": "ask for the tasks of {}",
