@@ -16,6 +16,7 @@ from corral.model.cordons import Cordon
 from corral.model.notifications.channels import Channel, ChannelKind, Outgoing, alerts_channel, mail_channel
 from corral.model.notifications.messages import about_alert
 from corral.model.store_writes import IntentKind, JobRecord
+from corral.monitor.rules.inhibition import Inhibited
 from corral.monitor.rules.routes import MAILS, Action, Route, Routes
 from corral.store.cluster_views import NodeRow
 
@@ -70,7 +71,7 @@ class Records(Protocol):
 
 
 class AlertActions:
-    """Does what the routes say about alerts that fire and that nobody silences."""
+    """Does what the routes say about alerts that fire and that neither a person silences nor another alert inhibits."""
 
     def __init__(self, routes: Routes, store: Records) -> None:
         self._routes = routes
@@ -82,11 +83,12 @@ class AlertActions:
         An action that a refusal makes impossible is logged and not tried again before the routes' `repeat`. Raises
         Unavailable if the store does not answer; what was done until then is done again, which changes nothing.
         """
-        done = set()
+        done, alerts = set(), list(alerts)
+        inhibited = Inhibited(self._routes.inhibit, (each.labels for each in alerts if each.state == "firing"))
         for alert in alerts:
             route = self._routes.of(alert.labels)
             due = self._due(route, alert, now) if route is not None else None
-            if route is None or due is None or silencing(silences, alert.labels, now):
+            if route is None or due is None or silencing(silences, alert.labels, now) or inhibited.holds(alert.labels):
                 continue
             for action in due:
                 try:

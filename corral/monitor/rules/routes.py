@@ -5,6 +5,8 @@ repeat: 24h
 mostNodes: 2
 mailTo: [ops@example.org]
 webhooks: {pager: https://pager.example/alerts}
+inhibit:
+  - {source: [alertname=NodeNotReady], target: ["alertname=~PaiServicePod.*"], equal: [node_name]}
 routes:
   - match: [alertname=NvidiaSmiDoubleEccError]
     actions: [cordon-nodes, email-admin, webhook]
@@ -28,6 +30,7 @@ from corral.kernel.errors import InvalidInput
 from corral.model.alerts.matchers import Matcher, match_all, parse_matcher
 from corral.model.notifications.destinations import read_url
 from corral.model.notifications.mail_addresses import read_addresses
+from corral.monitor.rules.inhibition import Inhibition
 from corral.monitor.rules.tokens import seconds_of
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.yaml_source import Source, parse_source
@@ -39,9 +42,12 @@ MOST_NODES: Final = 2
 MOST_ROUTES: Final = 100
 _MOST_TAGS: Final = 10
 _MOST_MATCHERS: Final = 20
-_KEYS: Final = ("repeat", "mostNodes", "mailTo", "webhooks", "routes")
+_KEYS: Final = ("repeat", "mostNodes", "mailTo", "webhooks", "inhibit", "routes")
 _ROUTE_KEYS: Final = ("match", "actions", "tags")
 _MOST_WEBHOOKS: Final = 20
+_MOST_INHIBITIONS: Final = 20
+_INHIBIT_KEYS: Final = ("source", "target", "equal")
+_LABEL: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _WEBHOOK: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TAG: Final = re.compile(r"[^\s,\x00-\x1f\x7f]{1,64}")
 
@@ -88,6 +94,7 @@ class Routes:
     """The addresses of the administrators."""
     webhooks: Mapping[str, str] = field(default_factory=dict)
     """URLs by the names of the receivers."""
+    inhibit: tuple[Inhibition, ...] = ()
 
     @property
     def mails(self) -> bool:
@@ -123,6 +130,7 @@ class _Reader:
         repeat = self._repeat(data.get("repeat"))
         mail_to = self._addresses(data.get("mailTo", []))
         webhooks = self._webhooks(data.get("webhooks", {}))
+        inhibit = self._inhibitions(data.get("inhibit", []))
         found = tuple(each for each in routes if each is not None)
         if not webhooks and any(Action.WEBHOOK in each.actions for each in found):
             self._add(
@@ -132,7 +140,36 @@ class _Reader:
             self._add(("routes",), "the action email-admin needs addresses, such as mailTo: [ops@example.org]")
         if self._problems:
             raise SpecError(self._problems)
-        return Routes(found, repeat, most, mail_to, webhooks)
+        return Routes(found, repeat, most, mail_to, webhooks, inhibit)
+
+    def _inhibitions(self, data: Any) -> tuple[Inhibition, ...]:
+        if not isinstance(data, list) or len(data) > _MOST_INHIBITIONS:
+            self._add(("inhibit",), f"inhibit is a list of at most {_MOST_INHIBITIONS} rules, and not {describe(data)}")
+            return ()
+        return tuple(self._inhibition(("inhibit", place), each) for place, each in enumerate(data))
+
+    def _inhibition(self, path: Path, data: Any) -> Inhibition:
+        if not isinstance(data, dict):
+            self._add(path, f"a rule of inhibit is a mapping with source and target, and not {describe(data)}")
+            return Inhibition((), ())
+        self._check_keys(path, data, _INHIBIT_KEYS)
+        source, target = (self._matchers((*path, key), data.get(key, [])) for key in _INHIBIT_KEYS[:2])
+        equal = self._texts((*path, "equal"), data.get("equal", []))
+        if len(equal) > _MOST_MATCHERS or not all(map(_LABEL.fullmatch, equal)):
+            self._add((*path, "equal"), f"equal has at most {_MOST_MATCHERS} names of labels")
+        return Inhibition(source, target, tuple(equal))
+
+    def _matchers(self, path: Path, data: Any) -> tuple[Matcher, ...]:
+        match = self._texts(path, data)
+        if not 0 < len(match) <= _MOST_MATCHERS:
+            self._add(path, f"there are 1 to {_MOST_MATCHERS} matchers, such as alertname=NodeNotReady")
+        found = []
+        for each in match:
+            try:
+                found.append(parse_matcher(each))
+            except InvalidInput as error:
+                self._add(path, error.message.rstrip("."))
+        return tuple(found)
 
     def _webhooks(self, data: Any) -> dict[str, str]:
         if not isinstance(data, dict) or len(data) > _MOST_WEBHOOKS:
@@ -162,15 +199,8 @@ class _Reader:
             self._add(path, f"a route is a mapping with match and actions, and not {describe(data)}")
             return None
         self._check_keys(path, data, _ROUTE_KEYS)
-        match, actions, tags = (self._texts((*path, key), data.get(key, [])) for key in _ROUTE_KEYS)
-        if not 0 < len(match) <= _MOST_MATCHERS:
-            self._add((*path, "match"), f"a route has 1 to {_MOST_MATCHERS} matchers, such as alertname=NodeNotReady")
-        found = []
-        for each in match:
-            try:
-                found.append(parse_matcher(each))
-            except InvalidInput as error:
-                self._add((*path, "match"), error.message.rstrip("."))
+        match = self._matchers((*path, "match"), data.get("match", []))
+        actions, tags = (self._texts((*path, key), data.get(key, [])) for key in _ROUTE_KEYS[1:])
         for each in actions:
             if each not in set(Action):
                 self._add((*path, "actions"), f"there is no action {shorten(each)}{did_you_mean(each, Action)}")
@@ -183,7 +213,7 @@ class _Reader:
             )
         if self._problems:
             return None
-        return Route(tuple(found), tuple(map(Action, actions)), tuple(tags))
+        return Route(match, tuple(map(Action, actions)), tuple(tags))
 
     def _texts(self, path: Path, data: Any) -> list[str]:
         if isinstance(data, list) and all(isinstance(each, str) for each in data):

@@ -17,6 +17,7 @@ from corral.model.cordons import Cordon
 from corral.model.metrics.samples import Samples
 from corral.model.notifications.channels import Channel, ChannelKind, Outgoing
 from corral.model.notifications.messages import about_code
+from corral.monitor.rules.inhibition import Inhibited
 from corral.monitor.rules.routes import parse_routes
 from corral.spec.errors import SpecError
 from tests.control.harness import House, PaperEngine, short
@@ -26,6 +27,8 @@ repeat: 1h
 mostNodes: 1
 mailTo: [ops@example.org, boss@example.org]
 webhooks: {pager: "https://pager.example/alerts"}
+inhibit:
+  - {source: [alertname=NodeDown], target: ['alertname=~"Broken|NodeDown"'], equal: [node_name]}
 routes:
   - {match: [alertname=Quiet], actions: []}
   - {match: ['alertname=~"Broken|Quiet"'], actions: [cordon-nodes]}
@@ -187,11 +190,30 @@ def test_routes_that_mail_are_refused_without_a_mail_server(tmp_path: Path) -> N
     assert read_routes(routes, mail=True).mails
 
 
+async def test_an_alert_does_nothing_while_another_one_of_its_node_inhibits_it(acting: Acting) -> None:
+    down = alert("NodeDown", node_name="node0")
+    broken = [alert("Broken", node_name="node0"), alert("Broken", node_name="node1")]
+    await acting.tell(down, *broken)
+    assert await acting.cordoned() == ["local/node1"]
+    await acting.store.remove_cordon("local/node1", actor="root", at=1.0)
+    await acting.tell(msgspec.structs.replace(down, state="resolved", resolved_at=2.0), broken[0])
+    assert await acting.cordoned() == ["local/node0"], "what inhibited it is over"
+
+
+def test_what_is_source_and_target_is_not_inhibited_by_its_like() -> None:
+    inhibit = parse_routes(ROUTES).inhibit
+    down = {"alertname": "NodeDown", "node_name": "n"}
+    found = Inhibited(inhibit, [down])
+    assert not found.holds(down), "else it would inhibit itself"
+    assert found.holds({"alertname": "Broken", "node_name": "n"})
+    assert not found.holds({"alertname": "Broken", "node_name": "m"}) and not found.holds({"alertname": "Idle"})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[]", "a file of routes is a mapping with a list `routes`"),
-        ("{routes: [{match: [], actions: [stop-jobs]}]}", "a route has 1 to 20 matchers"),
+        ("{routes: [{match: [], actions: [stop-jobs]}]}", "there are 1 to 20 matchers"),
         ("{routes: [{match: [a], actions: [stop-jobs]}]}", "A matcher is written as"),
         ("{routes: [{match: [a=b], actions: [stop-job]}]}", 'there is no action stop-job; did you mean "stop-jobs"?'),
         ("{routes: [{match: [a=b], actions: [tag-jobs]}]}", "tags and the action tag-jobs go together"),
@@ -209,6 +231,15 @@ def test_routes_that_mail_are_refused_without_a_mail_server(tmp_path: Path) -> N
         ("{routes: [], webhooks: {pager: 'http//x'}}", "the URL must begin with https:// and name a host"),
         ("{routes: [], webhooks: {'a b': 'https://x.org'}}", "the name of a webhook has 1 to 64 letters"),
         ("{routes: [], webhooks: [x]}", "webhooks are at most 20 URLs by names, and not"),
+        ("{routes: [], inhibit: [{source: [a=b]}]}", "there are 1 to 20 matchers"),
+        ("{routes: [], inhibit: [{source: [a=b], target: [c], equal: []}]}", "A matcher is written as"),
+        (
+            "{routes: [], inhibit: [{source: [a=b], target: [c=d], equal: ['1']}]}",
+            "equal has at most 20 names of labels",
+        ),
+        ("{routes: [], inhibit: [{source: [a=b], target: [c=d], same: [x]}]}", "there is no field same"),
+        ("{routes: [], inhibit: [x]}", "a rule of inhibit is a mapping with source and target, and not"),
+        ("{routes: [], inhibit: x}", "inhibit is a list of at most 20 rules, and not"),
         ("{routes: [], nodes: 1}", "there is no field nodes"),
     ],
 )
