@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.endtoend.platform import CORRAL, Platform, on_devices
+from tests.waiting import pause
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -47,11 +49,20 @@ def _told(server: Platform, *words: str) -> dict[str, Any]:
     return found
 
 
+def _until_control_knows(server: Platform, job: str) -> None:
+    """Wait until the scheduler says why a job waits: it may read a submission after the end of another job."""
+    begun = time.monotonic()
+    while not server.client.explain(job)["reasons"]:
+        assert time.monotonic() - begun < 120, server.client.explain(job)
+        time.sleep(pause(begun))
+
+
 def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Platform) -> None:
     all_there = server.data.parent / "all-there"
     server.submit(on_devices("first", 4, command=f"until [ -e {all_there} ]; do sleep 0.1; done", maxDuration="1m"))
     for name, seconds, longest in (("long", 4.5, "1h"), ("short", 3.0, "1m")):
         server.submit(_sleeps(name, seconds, longest))
+        _until_control_knows(server, name)
     all_there.touch()
     for name in ("first", "long", "short"):
         assert server.ended(name)["state"] == "succeeded"
