@@ -10,13 +10,14 @@ import structlog
 
 from corral.control.loop import Control
 from corral.kernel.clock import Clock
-from corral.kernel.errors import CorralError, InvalidInput
+from corral.kernel.errors import InvalidInput
 from corral.model.fairness import week_of
 from corral.model.notifications.channels import Outgoing, mail_channel
 from corral.model.notifications.mail_addresses import read_addresses
 from corral.model.notifications.messages import REPORT, Message
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.weekly_report import WeekFigures, WeekTime, read_week_time, report_text, week_due
+from corral.monitor.look_again import look_again
 
 log = structlog.get_logger()
 
@@ -43,21 +44,10 @@ class WeeklyReports:
         self._at = at
         self._clock = clock or control.clock
         self._last: str | None = None
-        self._failing = ""
 
     async def run(self, ready: asyncio.Event) -> None:
         """Look from when control leads until cancelled."""
-        await ready.wait()
-        while True:
-            try:
-                await self.look()
-                self._failing = ""
-            except Exception as error:  # reports must never end control
-                said = error.message if isinstance(error, CorralError) else repr(error)
-                if said != self._failing:
-                    log.warning("the weekly report has to wait", error=said[:500])
-                self._failing = said
-            await asyncio.sleep(LOOK_SECONDS)
+        await look_again(ready, self.look, lambda: LOOK_SECONDS, "the weekly report has to wait")
 
     async def look(self) -> bool:
         """Queue the report if one is due; returns whether one was queued.

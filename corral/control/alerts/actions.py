@@ -24,7 +24,9 @@ log = structlog.get_logger()
 
 _BY: Final = "alert:"
 _LONGEST: Final = 300
-_TELLING: Final = MAILS | {Action.WEBHOOK}
+_TOLD_OVER: Final = frozenset({Action.WEBHOOK})
+"""What is done about an alert that is over."""
+_TELLING: Final = MAILS | _TOLD_OVER
 _OWNER: Final = ":alerts"
 """Stands for a user in the queue of messages to administrators; no account has such a name."""
 
@@ -83,14 +85,17 @@ class AlertActions:
         An action that a refusal makes impossible is logged and not tried again before the routes' `repeat`. Raises
         Unavailable if the store does not answer; what was done until then is done again, which changes nothing.
         """
-        done, alerts = set(), list(alerts)
+        alerts = list(alerts)
+        routed = [(each, self._routes.of(each.labels)) for each in alerts if self._is_due(each, now)]
+        if not routed:
+            return set()
         inhibited = Inhibited(self._routes.inhibit, (each.labels for each in alerts if each.state == "firing"))
-        for alert in alerts:
-            route = self._routes.of(alert.labels)
-            due = self._due(route, alert, now) if route is not None else None
-            if route is None or due is None or silencing(silences, alert.labels, now) or inhibited.holds(alert.labels):
+        done = set()
+        for alert, route in routed:
+            if route is None or silencing(silences, alert.labels, now) or inhibited.holds(alert.labels):
                 continue
-            for action in due:
+            over = alert.state == "resolved"
+            for action in _TOLD_OVER.intersection(route.actions) if over else route.actions:
                 try:
                     await self._do(action, route, alert, now)
                 except Unavailable:
@@ -100,13 +105,12 @@ class AlertActions:
             done.add(alert.fingerprint)
         return done
 
-    def _due(self, route: Route, alert: StoredAlert, now: float) -> Sequence[Action] | None:
-        """What is to be done now; None: nothing. Of an alert that is over only its receivers are told."""
+    def _is_due(self, alert: StoredAlert, now: float) -> bool:
+        """Whether an alert fires and has not acted for `repeat`, or is over and its receivers may not know."""
         if alert.state == "resolved":
-            return [Action.WEBHOOK] if Action.WEBHOOK in route.actions and not alert.acted_at else None
+            return bool(self._routes.webhooks) and not alert.acted_at
         repeat = self._routes.repeat
-        is_due = not alert.acted_at or (repeat > 0 and now - alert.acted_at >= repeat)
-        return route.actions if alert.state == "firing" and is_due else None
+        return alert.state == "firing" and (not alert.acted_at or (repeat > 0 and now - alert.acted_at >= repeat))
 
     async def _do(self, action: Action, route: Route, alert: StoredAlert, now: float) -> None:
         if action is Action.CORDON_NODES:

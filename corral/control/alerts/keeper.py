@@ -18,6 +18,7 @@ from corral.kernel.errors import CorralError
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.metrics.samples import Samples
 from corral.model.store_writes import ServerEvent
+from corral.monitor.look_again import look_again
 from corral.monitor.rules.alerting import Alert, AlertState
 from corral.monitor.rules.evaluator import RulesEvaluator
 from corral.monitor.rules.rules_file import Group
@@ -77,33 +78,29 @@ class AlertKeeper:
         self._store = store
         self._samples = samples
         self._clock = clock
-        self._failing = ""
+        self._cost = 0.0
+        """Seconds of processor time of the last evaluation."""
         self._errors: dict[str, str] = {}
         self._known: dict[str, StoredAlert] | None = None
 
     async def run(self, ready: asyncio.Event) -> None:
         """Evaluate from when control leads until cancelled."""
-        await ready.wait()
-        while True:
-            cost = 0.0
-            try:
-                cost = await self.evaluate()
-                self._failing = ""
-            except Exception as error:  # nothing that rules do may end the scheduler
-                if self._failing != (failing := _said(error)):
-                    log.warning("the alert rules could not be evaluated", error=failing)
-                self._failing = failing
-            await asyncio.sleep(max(EVERY_SECONDS, _REST * cost))
+        await look_again(
+            ready,
+            self.evaluate,
+            lambda: max(EVERY_SECONDS, _REST * self._cost),
+            "the alert rules could not be evaluated",
+        )
 
-    async def evaluate(self) -> float:
-        """Evaluate all rules once; returns the seconds of processor time that it took.
+    async def evaluate(self) -> None:
+        """Evaluate all rules once.
 
         Raises Unavailable if the store does not answer: the alerts are then stored by the next evaluation.
         """
         if self._known is None:
             await self._restore()
         now = self._clock.now()
-        cost = await asyncio.to_thread(self._step, self._samples(), now)
+        self._cost = await asyncio.to_thread(self._step, self._samples(), now)
         self._tell_errors()
         found = {}
         for rule, alert in self._rules.alerts():
@@ -117,7 +114,6 @@ class AlertKeeper:
                 await self._store.tell_of_server(events)
         if self._actions is not None:
             await self._act(self._actions, now)
-        return cost
 
     async def _act(self, actions: AlertActions, now: float) -> None:
         """Do what the routes say, and store when it was done."""

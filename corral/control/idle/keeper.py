@@ -13,7 +13,6 @@ from corral.control.core.world import Job
 from corral.control.idle.rules import rules_of
 from corral.control.loop import Control
 from corral.kernel.clock import Clock
-from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
 from corral.model.idle.machine import Action, DeviceFigures, Finding, IdleState, IdleTerms, Spell, step
@@ -22,6 +21,7 @@ from corral.model.metrics.samples import Samples
 from corral.model.metrics.task_families import TASK_LABELS, TaskMetric
 from corral.model.states import JobState
 from corral.model.store_writes import IntentKind, ServerEvent
+from corral.monitor.look_again import look_again
 from corral.store.idle_records import IdleChange
 
 log = structlog.get_logger()
@@ -60,21 +60,10 @@ class IdleKeeper:
         self._fresh: dict[JobId, Spell] = {}
         """Those that need no storing: devices that are idle for a short time."""
         self._begun = 0.0
-        self._failing = ""
 
     async def run(self, ready: asyncio.Event) -> None:
         """Look from when control leads until cancelled."""
-        await ready.wait()
-        while True:
-            try:
-                await self.look()
-                self._failing = ""
-            except Exception as error:  # nothing about idle devices may end the scheduler
-                said = error.message if isinstance(error, CorralError) else repr(error)
-                if said != self._failing:
-                    log.warning("idle devices are not watched", error=said[:500])
-                self._failing = said
-            await asyncio.sleep(EVERY_SECONDS)
+        await look_again(ready, self.look, lambda: EVERY_SECONDS, "idle devices are not watched")
 
     async def look(self) -> None:
         """Look at all jobs once, store what has changed, and ask for what follows.

@@ -12,8 +12,8 @@ NEVER: Final = "0001-01-01T00:00:00Z"
 """The end of an alert that fires."""
 
 
-def told_alert(alert: StoredAlert, url: str = "") -> dict[str, Any]:
-    """One alert of a call; `url` is the page on which it can be seen."""
+def told_alert(alert: StoredAlert) -> dict[str, Any]:
+    """One alert of a call."""
     resolved = alert.state == "resolved"
     return {
         "status": "resolved" if resolved else "firing",
@@ -21,7 +21,7 @@ def told_alert(alert: StoredAlert, url: str = "") -> dict[str, Any]:
         "annotations": alert.annotations,
         "startsAt": rfc3339(alert.fired_at or alert.since),
         "endsAt": rfc3339(alert.resolved_at) if resolved else NEVER,
-        "generatorURL": url,
+        "generatorURL": "",
         "fingerprint": alert.fingerprint,
     }
 

@@ -19,6 +19,7 @@ from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.notifications.channels import Channel, JobEvent, Outgoing, Queued, Wishes, named_channel, receivers
 from corral.model.notifications.happenings import Happening, happening_of
 from corral.model.notifications.messages import CODE, MOST_TOGETHER, Message, about, about_wait
+from corral.monitor.look_again import look_again
 from corral.monitor.notifications.sender import Sender
 
 log = structlog.get_logger()
@@ -111,18 +112,10 @@ class Notifier:
 
     async def run(self, ready: asyncio.Event) -> None:
         """Look again and again, from when control leads until cancelled; a fault never ends it."""
-        await ready.wait()
-        said = ""
         try:
-            while True:
-                try:
-                    await self.look()
-                    said = ""
-                except Exception as error:  # messages must never end control
-                    if repr(error) != said:
-                        said = repr(error)
-                        log.warning("notifications have to wait", error=said[:300])
-                await asyncio.sleep(EVERY_SECONDS if self._used else UNUSED_SECONDS)
+            await look_again(
+                ready, self.look, lambda: EVERY_SECONDS if self._used else UNUSED_SECONDS, "notifications have to wait"
+            )
         finally:
             for task in self._sending.values():
                 task.cancel()
