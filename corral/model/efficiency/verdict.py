@@ -172,9 +172,7 @@ def _device_words(role: RoleEfficiency) -> Iterator[str]:
     asked, in_use, percent = role.asked.devices, role.most.devices, role.device_percent
     if asked is None:
         return
-    held = (
-        f"Each task of {role.role} held {_count(asked, 'device')}, {role.device_seconds / 3600:.1f} device-hours in all"
-    )
+    held = f"Each task of {role.role} held {_count(asked, 'device')}, {_hours(role.device_seconds)} device-hours in all"
     if percent is None:
         yield f"{held}; their use is not known."
         return
@@ -190,8 +188,8 @@ def _device_words(role: RoleEfficiency) -> Iterator[str]:
 def _amount_words(role: RoleEfficiency) -> Iterator[str]:
     if role.most.cpus is not None:
         enough = role.would_do.cpus
-        asked = "" if role.asked.cpus is None else f" of {role.asked.cpus:g}"
-        said = f"A task of {role.role} used at most {role.most.cpus:.1f}{asked} processors, {role.mean.cpus:.1f} on average"
+        asked = "processors" if role.asked.cpus is None else f"of {_count(role.asked.cpus, 'processor')}"
+        said = f"A task of {role.role} used at most {role.most.cpus:.1f} {asked}, {role.mean.cpus:.1f} on average"
         yield said + ("." if enough is None else f": {_count(enough, 'processor')} would have done.")
     if role.most.memory_bytes is not None:
         enough = role.would_do.memory_bytes
@@ -207,6 +205,11 @@ def _time_words(held: JobHeld, would_do: int | None) -> Sequence[str]:
     verb = "was" if held.state in ENDED else "is so far"
     said = f"Its longest attempt {verb} {ran} of a maxDuration of {limit}"
     return (said + ("." if would_do is None else f": {format_duration(would_do)} would have done."),)
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:.1f}" if hours >= 1 or not hours else f"{hours:.2g}"
 
 
 def _count(number: float, noun: str) -> str:
