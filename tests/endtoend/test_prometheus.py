@@ -153,7 +153,7 @@ def monitoring(server: Platform, tmp_path_factory: pytest.TempPathFactory) -> It
     running = server.submit(on_devices("runs", 3, queue="research"))
     server.until(running, lambda found: bool(found["state"] == "running"))
     waiting = server.submit(on_devices("waits", 4, queue="research"))
-    server.until(waiting, lambda found: bool(found["reasons"]))
+    server.until(waiting, lambda found: found["reasons"]["binding"]["code"] == "not-enough-devices")
     with Monitoring(server, tmp_path_factory.mktemp("monitoring")) as made:
         yield made
 

@@ -48,8 +48,9 @@ def replayed(house: House, **more: Any) -> Replayed:
 
 
 async def test_what_was_stored_before_a_kill_is_in_the_journal_and_replays(house: House) -> None:
-    await house.begin()
+    # Stored before there is a control, so that one step starts two of them and says why the others wait.
     runs = [await house.submit(short(f"job-{number}", devices=3)) for number in range(4)]
+    await house.begin()
     done = await house.submit(short("done", end_with=0))
     await house.until(done, "succeeded")
     await house.until(runs[0], "running")

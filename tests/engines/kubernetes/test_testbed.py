@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.testbeds.kubernetes import binaries, images, remains
+from tests.testbeds.kubernetes import abandoned, binaries, images, remains
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import DEVICES, ENDS_AFTER, EXIT_CODE, Kwok
@@ -260,18 +260,11 @@ def test_nothing_of_a_node_is_left(control_plane: ControlPlane, namespace: str) 
 
 @pytest.mark.kubelet
 def test_what_a_killed_test_left_of_a_node_is_removed_by_the_next(control_plane: ControlPlane, namespace: str) -> None:
-    control_plane.forget_connections()
     others = set(remains.orphans())
-    child = os.fork()
-    if child == 0:
-        try:
-            KubeletNode(control_plane, "orphan")
-            control_plane.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod("a", "orphan", "sleep", "600"))
-            in_phase(control_plane, namespace, "a", "Running")
-        finally:
-            os.kill(os.getpid(), signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
+    words = [sys.executable, "-m", abandoned.__name__, "orphan", namespace]
+    told = abandoned.told_of(control_plane, "orphan")
+    killed = subprocess.run(words, input=told, capture_output=True, text=True, cwd=ROOT, timeout=280, check=False)
+    assert killed.returncode == -signal.SIGKILL and not killed.stderr, killed.stderr
     (home,) = (str(home) for home in remains.orphans() if home not in others)
     assert processes_with(home)
     remains.sweep()

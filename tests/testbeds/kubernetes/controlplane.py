@@ -145,10 +145,6 @@ class ControlPlane:
             raise Refused(answer.status, got.decode(errors="replace"))
         return json.loads(got) if got.startswith((b"{", b"[")) else got.decode()
 
-    def forget_connections(self) -> None:
-        """Drop the connections; needed before a fork, as two processes cannot share one."""
-        self._connections = threading.local()
-
     def _connection(self, seconds: float) -> http.client.HTTPSConnection:
         """This thread's connection; a new one when the apiserver has restarted or may have closed it."""
         kept, pid, since = getattr(self._connections, "kept", None) or (None, 0, 0.0)

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -23,7 +23,7 @@ from tests.reserved import free_port
 from tests.testbeds.docker import static_busybox
 from tests.testbeds.kubernetes import binaries, cgroups, images, networks, relay, remains
 from tests.testbeds.kubernetes.binaries import program
-from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
+from tests.testbeds.kubernetes.controlplane import Refused
 from tests.testbeds.kubernetes.daemons import Daemon
 
 _CONTAINERD = """\
@@ -75,6 +75,20 @@ def missing() -> str:
     return binaries.missing() or ("" if os.geteuid() == 0 else "a kubelet needs root")
 
 
+class Plane(Protocol):
+    """What a node needs of its control plane: `ControlPlane` of this process, or that of another one."""
+
+    port: int
+    service_address: str
+    ca: Path
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, content: str = ..., seconds: float = ...
+    ) -> Any: ...  # fmt: skip
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path: ...
+
+
 class KubeletNode:
     """A node named `name`, Ready when constructed, with the images `images.BUSYBOX` and `images.PAUSE`.
 
@@ -84,7 +98,7 @@ class KubeletNode:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: Plane,
         name: str = "real",
         *,
         labels: Mapping[str, str] | None = None,
