@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -87,10 +86,8 @@ async def test_a_program_without_any_handler_ends_at_term(at: Harness, kubelet_n
     async with at:
         await at.engine.start(task)
         await at.started(task.attempt)
-        begun = time.monotonic()
-        await at.engine.stop(task.attempt, grace_seconds=30)
+        await at.engine.stop(task.attempt, grace_seconds=600)  # longer than the test waits for the exit
         assert (await at.exited(task.attempt)).code == 143
-        assert time.monotonic() - begun < 25
 
 
 async def test_a_stop_leaves_the_grace_and_keeps_the_last_words(at: Harness, kubelet_node: KubeletNode) -> None:
