@@ -13,16 +13,18 @@ LOOKS: Final = SAMPLES + 1
 """How often the progress of one course is counted."""
 _STAGES: Final = (PREPARING, READING, BEFORE, AFTER)
 _FIELDS: Final = 3
-"""Integers of a process: times that its courses were looked at, seeds that are done, its stage."""
+"""Integers of a process: times that its courses were looked at, courses that are done, its stage."""
 
 
 class ProcessProgress:
     """The counters of one forked process, which alone writes to them."""
 
-    def __init__(self, cells: memoryview, looks: int) -> None:
-        """`cells` are `_FIELDS` shared integers; `looks` is the count at its end."""
+    def __init__(self, cells: memoryview, courses: int) -> None:
+        """`cells` are `_FIELDS` shared integers; `courses` are all that it plays."""
         self._cells = cells
-        self.looks = looks
+        self.courses = courses
+        self.looks = LOOKS * courses
+        """The count of looks at its end."""
 
     def begin(self, stage: str) -> None:
         """Enter a stage."""
@@ -32,13 +34,13 @@ class ProcessProgress:
         """Count one of the `LOOKS` of a course."""
         self._cells[0] += 1
 
-    def seed_done(self) -> None:
-        """Count a seed whose courses are both played."""
+    def course_done(self) -> None:
+        """Count a course that is played."""
         self._cells[1] += 1
 
     @property
     def counted(self) -> tuple[int, int, str]:
-        """Looks, seeds that are done, and the stage."""
+        """Looks, courses that are done, and the stage."""
         return min(self._cells[0], self.looks), self._cells[1], _STAGES[self._cells[2]]
 
 
@@ -49,11 +51,11 @@ class QuestionProgress:
         self._seeds = seeds
         self._processes: Sequence[ProcessProgress] = ()
 
-    def shared_by(self, looks: Sequence[int]) -> Sequence[ProcessProgress]:
-        """Make the counters of the processes that are forked next; `looks` is what each of them counts in all."""
+    def shared_by(self, courses: Sequence[int]) -> Sequence[ProcessProgress]:
+        """Make the counters of the processes that are forked next; `courses` is how many each of them plays."""
         cells = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
         self._processes = tuple(
-            ProcessProgress(cells[_FIELDS * at : _FIELDS * (at + 1)], count) for at, count in enumerate(looks)
+            ProcessProgress(cells[_FIELDS * at : _FIELDS * (at + 1)], count) for at, count in enumerate(courses)
         )
         return self._processes
 
@@ -62,7 +64,8 @@ class QuestionProgress:
         if not self._processes:
             return WhatIfProgress(stage=WAITING, courses=self._seeds)
         counted = [each.counted for each in self._processes]
-        done = sum(seeds for _, seeds, _ in counted)
+        courses = sum(each.courses for each in self._processes)
+        done = sum(played for _, played, _ in counted) * self._seeds // courses if courses else 0
         whole = sum(each.looks for each in self._processes)
         plays = [
             stage for (looks, _, stage), process in zip(counted, self._processes, strict=True) if looks < process.looks

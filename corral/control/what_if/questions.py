@@ -22,7 +22,7 @@ from corral.control.what_if.arrivals import Arrivals, drawn, recorded_arrivals
 from corral.control.what_if.changes import Changes, changes_of, submitted
 from corral.control.what_if.course import play
 from corral.control.what_if.forked import USUAL, Fork, ForkLimits
-from corral.control.what_if.progress import LOOKS, ProcessProgress, QuestionProgress
+from corral.control.what_if.progress import ProcessProgress, QuestionProgress
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.units import DEVICE
 from corral.model.phases import Phase, phase
@@ -39,12 +39,19 @@ _MOST_WAITING: Final = 64
 _RETRY: Final = 10
 
 
-class _Pair(msgspec.Struct):
-    """The courses of some seeds, and the days of the journal from which their arrivals were drawn."""
+class _Part(msgspec.Struct, frozen=True):
+    """One course that is to be played: with the changes, or as things are."""
+
+    seed: int
+    changed: bool
+
+
+class _Played(msgspec.Struct):
+    """Courses by seed, and the days of the journal from which their arrivals were drawn."""
 
     before: dict[int, Course]
-    """By seed; without those that a forecast has played."""
-    after: list[Course]
+    """Without those that a forecast has played."""
+    after: dict[int, Course]
     arrival_days: float = 0.0
 
 
@@ -125,21 +132,22 @@ class Questions:
         jobs, cursor = _asked_jobs(core, question, moment.at), core.intents.cursor
         # Every fork is made before the next await, so all children have the same core.
         forks: list[Fork] = []
-        shares = _shared(question.seeds, os.cpu_count() or 1)
-        counters = progress.shared_by([_looks(seeds, known) for seeds in shares])
+        shares = _shared(_parts(question.seeds, known), os.cpu_count() or 1)
+        counters = progress.shared_by([len(parts) for parts in shares])
         try:
-            for seeds, counter in zip(shares, counters, strict=True):
-                played = partial(self._played, core, question, moment, seeds, known.keys(), counter)
+            for parts, counter in zip(shares, counters, strict=True):
+                played = partial(self._played, core, question, moment, parts, counter)
                 forks.append(Fork(played, self._limits))
             found = await asyncio.gather(*(fork.answer() for fork in forks))
         finally:
             await asyncio.gather(*(fork.end() for fork in forks))
-        pairs = [msgspec.msgpack.decode(each, type=_Pair) for each in found]
-        before = known | {seed: course for pair in pairs for seed, course in pair.before.items()}
-        after = chain.from_iterable(pair.after for pair in pairs)
+        shared = [msgspec.msgpack.decode(each, type=_Played) for each in found]
+        before = dict(chain(known.items(), *(each.before.items() for each in shared)))
+        after = dict(chain.from_iterable(each.after.items() for each in shared))
         return Courses(
-            moment.at, cursor, jobs, tuple(before[seed] for seed in question.seeds), tuple(after),
-            moment.revision, moment.correction, pairs[0].arrival_days,
+            moment.at, cursor, jobs,
+            tuple(before[seed] for seed in question.seeds), tuple(after[seed] for seed in question.seeds),
+            moment.revision, moment.correction, shared[0].arrival_days,
         )  # fmt: skip
 
     def _recorded(self, now: float) -> Arrivals:
@@ -149,42 +157,32 @@ class Questions:
         return recorded_arrivals(recorded(self._journal), now)
 
     def _played(
-        self,
-        core: Core,
-        question: Question,
-        moment: Moment,
-        seeds: Sequence[int],
-        known: Collection[int],
-        counter: ProcessProgress,
+        self, core: Core, question: Question, moment: Moment, parts: Sequence[_Part], counter: ProcessProgress
     ) -> bytes:
-        """Play the courses of some seeds, but those as things are that are `known`; runs in a forked child."""
-        changes = changes_of(question, core, moment.at, self._default(), self._presenter.described)
-        pair = _Pair({}, [])
+        """Play some courses; runs in a forked child."""
+        made = _Played({}, {})
+        changes = Changes()
+        if any(part.changed for part in parts):
+            changes = changes_of(question, core, moment.at, self._default(), self._presenter.described)
         arrivals = None
         if question.arrivals:
             counter.begin(READING)
             arrivals = self._recorded(moment.at)
-            pair.arrival_days = (moment.at - arrivals.since) / DAY
-        for seed in seeds:
-            timeline = question.timeline and seed == question.seeds[0]
-
-            def played(what: Changes, stage: str, seed: int = seed, timeline: bool = timeline) -> Course:
-                counter.begin(stage)
-                horizon = question.horizon_seconds
-                return play(
-                    core, what, moment.past, now=moment.at, horizon=horizon, seed=seed, timeline=timeline,
-                    looked=counter.look,
-                )  # fmt: skip
-
-            as_it_is, changed = Changes(), changes
+            made.arrival_days = (moment.at - arrivals.since) / DAY
+        horizon = question.horizon_seconds
+        for part in parts:
+            what = changes if part.changed else Changes()
             if arrivals is not None:
-                as_it_is = _with_arrivals(as_it_is, arrivals, core, moment.at, question.horizon_seconds, seed)
-                changed = _with_arrivals(changes, arrivals, core, moment.at, question.horizon_seconds, seed)
-            if seed not in known:
-                pair.before[seed] = played(as_it_is, BEFORE)
-            pair.after.append(played(changed, AFTER))
-            counter.seed_done()
-        return msgspec.msgpack.encode(pair)
+                what = _with_arrivals(what, arrivals, core, moment.at, horizon, part.seed)
+            counter.begin(AFTER if part.changed else BEFORE)
+            timeline = question.timeline and part.seed == question.seeds[0]
+            course = play(
+                core, what, moment.past, now=moment.at, horizon=horizon, seed=part.seed, timeline=timeline,
+                looked=counter.look,
+            )  # fmt: skip
+            (made.after if part.changed else made.before)[part.seed] = course
+            counter.course_done()
+        return msgspec.msgpack.encode(made)
 
 
 def _with_arrivals(
@@ -224,12 +222,14 @@ def _asked_jobs(core: Core, question: Question, now: float) -> tuple[WaitingJob,
     return (*waiting, *added)
 
 
-def _looks(seeds: Sequence[int], known: Collection[int]) -> int:
-    """How often the courses of some seeds are looked at; those as things are that are `known` are not played."""
-    return LOOKS * sum(1 if seed in known else 2 for seed in seeds)
+def _parts(seeds: Sequence[int], known: Collection[int]) -> list[_Part]:
+    """The courses to be played, those of one seed beside each other, without those as things are that are `known`."""
+    return [
+        _Part(seed, changed) for seed in seeds for changed in (False, True) if changed or seed not in known
+    ]  # fmt: skip
 
 
-def _shared(seeds: Sequence[int], processes: int) -> list[tuple[int, ...]]:
-    """Seeds in equal runs, in order, one for each process."""
-    count = min(len(seeds), processes)
-    return [tuple(seeds[len(seeds) * at // count : len(seeds) * (at + 1) // count]) for at in range(count)]
+def _shared(parts: Sequence[_Part], processes: int) -> list[Sequence[_Part]]:
+    """Courses in equal runs, in order, one for each process."""
+    count = min(len(parts), processes)
+    return [parts[len(parts) * at // count : len(parts) * (at + 1) // count] for at in range(count)]

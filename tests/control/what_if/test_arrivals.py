@@ -18,8 +18,8 @@ from corral.control.journal.folder import JournalFolder
 from corral.control.what_if.arrivals import Arrivals, drawn, recorded_arrivals
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import play
-from corral.control.what_if.progress import LOOKS, QuestionProgress
-from corral.control.what_if.questions import Questions, _Pair
+from corral.control.what_if.progress import QuestionProgress
+from corral.control.what_if.questions import Questions, _parts, _Played
 from corral.kernel.errors import InvalidInput
 from corral.model.what_if import DAY, LAST_WEEK, Courses, Question
 from corral.service.what_if.comparison import compare
@@ -110,12 +110,13 @@ def test_a_question_has_them_before_and_after(tmp_path: Path) -> None:
     folder.close()
     moment = Moment(BEGIN + 2 * DAY + 2.0, "s1", "r1", ())
     question = Question(DAY, (0, 1), arrivals=LAST_WEEK)
-    pair = msgspec.msgpack.decode(asked(played, tmp_path / "journal", question, moment), type=_Pair)
-    assert pair.arrival_days == pytest.approx(2.0, abs=0.01)
-    counts = [each.arrivals for each in pair.after]
-    assert [each.arrivals for each in pair.before.values()] == counts and min(counts) >= 9
-    assert pair.before[0].queues == pair.after[0].queues
-    told = compare(Courses(moment.at, 0, (), tuple(pair.before.values()), tuple(pair.after), arrival_days=2.0),
+    found = msgspec.msgpack.decode(asked(played, tmp_path / "journal", question, moment), type=_Played)
+    assert found.arrival_days == pytest.approx(2.0, abs=0.01)
+    before, after = tuple(found.before.values()), tuple(found.after.values())
+    counts = [each.arrivals for each in after]
+    assert [each.arrivals for each in before] == counts and min(counts) >= 9
+    assert before[0].queues == after[0].queues
+    told = compare(Courses(moment.at, 0, (), before, after, arrival_days=2.0),
                    horizon=DAY, changes=(), shown=lambda queue: True)  # fmt: skip
     mean = f"{sum(counts) / 2:,.0f}"
     assert told.assumptions[0] == f"{mean} other jobs arrive, as in the same hours of the last 2.0 days."
@@ -130,5 +131,6 @@ def asked(played: Journaled, folder: Path, question: Question, moment: Moment) -
     questions = Questions(
         nothing, lambda: played.core, default=lambda: played.configured.policy, presenter=presenter, journal=folder
     )
-    (counter,) = QuestionProgress(len(question.seeds)).shared_by([4 * LOOKS])
-    return questions._played(played.core, question, moment, question.seeds, (), counter)
+    parts = _parts(question.seeds, ())
+    (counter,) = QuestionProgress(len(question.seeds)).shared_by([len(parts)])
+    return questions._played(played.core, question, moment, parts, counter)

@@ -26,7 +26,7 @@ from tests.control.what_if.test_arrivals import recorded
 def test_the_stages_of_a_question_are_told() -> None:
     progress = QuestionProgress(2)
     assert (progress.told().stage, progress.told().courses) == (WAITING, 2)
-    first, second = progress.shared_by([2 * LOOKS, LOOKS])
+    first, second = progress.shared_by([2, 1])
     assert (progress.told().stage, progress.told().course) == (PREPARING, 0)
     first.begin(READING)
     assert progress.told().stage == READING
@@ -39,19 +39,20 @@ def test_the_stages_of_a_question_are_told() -> None:
     second.begin(AFTER)
     for _ in range(LOOKS):
         second.look()
-    second.seed_done()
+    second.course_done()
+    first.course_done()
     told = progress.told()
     assert (told.stage, told.course) == (AFTER, 2) and told.fraction == pytest.approx(2 / 3)
     for _ in range(LOOKS):
         first.look()
-    first.seed_done()
+    first.course_done()
     told = progress.told()
     assert (told.stage, told.course, told.fraction) == (AFTER, 2, 1.0)
 
 
 async def test_a_forked_process_counts_in_memory_that_its_parent_reads() -> None:
     progress = QuestionProgress(1)
-    (counter,) = progress.shared_by([2])
+    (counter,) = progress.shared_by([1])
 
     def compute() -> bytes:
         counter.begin(AFTER)
@@ -63,7 +64,7 @@ async def test_a_forked_process_counts_in_memory_that_its_parent_reads() -> None
         await fork.answer()
     finally:
         await fork.end()
-    assert (progress.told().stage, progress.told().fraction) == (AFTER, 0.5)
+    assert (progress.told().stage, progress.told().fraction) == (AFTER, 1 / LOOKS)
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Questions:
@@ -94,12 +95,16 @@ async def begun(folder: Path, count: int) -> list[Path]:
     return [Path("/proc") / each.name for each in found]
 
 
+PROCESSES = min(2, os.cpu_count() or 1)
+"""Those of a question with one seed: a course as things are, and one with the changes."""
+
+
 async def test_the_processes_of_a_question_end_with_its_caller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:  # fmt: skip
     questions = asking(monkeypatch, tmp_path)
     working = asyncio.create_task(questions.answer(Question(DAY, (0,)), "first"))
-    processes = await begun(tmp_path, 1)
+    processes = await begun(tmp_path, PROCESSES)
     assert questions.progress("other") is None and questions.progress("first") is not None
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -111,7 +116,7 @@ async def test_the_processes_of_a_question_end_with_its_caller(
 async def test_the_next_question_waits_its_turn_and_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     questions = asking(monkeypatch, tmp_path)
     first = asyncio.create_task(questions.answer(Question(DAY, (0,)), "first"))
-    await begun(tmp_path, 1)
+    await begun(tmp_path, PROCESSES)
     second = asyncio.create_task(questions.answer(Question(DAY, (0,)), "second"))
     await asyncio.sleep(0)
     told = questions.progress("second")
@@ -122,7 +127,7 @@ async def test_the_next_question_waits_its_turn_and_is_told_so(monkeypatch: pyte
     with pytest.raises(Unavailable, match="Another what-if question is being answered"):
         await questions.answer(Question(DAY, (0,)), patience=600.0)
     first.cancel()
-    await begun(tmp_path, 2)  # its turn has come
+    await begun(tmp_path, 2 * PROCESSES)  # its turn has come
     second.cancel()
     await asyncio.gather(first, second, return_exceptions=True)
 
