@@ -65,10 +65,11 @@ async def report_fairness(
     week: Annotated[
         str, Query(max_length=50, description="A week such as 2026-W48; by default the last whole one.")
     ] = "",
+    user: Annotated[str, Query(max_length=200, description="Of users and jobs only this user's.")] = "",
 ) -> Json:
     """Say what the queues at the top of the tree were owed and got in a week, with Jain's index, waits and ratios.
 
-    Owed is the weighted max-min share of the devices that jobs held, hour by hour. `unknown` says what the records do not
-    tell.
+    Owed is the weighted max-min share of the devices that jobs held, hour by hour. `users` and `jobs` have the finish-time
+    fairness rho of jobs that succeeded, as Themis defines it. `unknown` says what the records do not tell.
     """
-    return Json(await service_of(request).fairness.report(actor, week=week))
+    return Json(await service_of(request).fairness.report(actor, week=week, user=user))

@@ -556,6 +556,25 @@ class JobExpression(TypedDict):
     """One of them (In), none of them (NotIn), or the one bound."""
 
 
+class JobFairness(TypedDict):
+    """One job that succeeded in the week."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    devices: float
+    seconds: float
+    """From submission to end."""
+    neededSeconds: float
+    """For which it needed its devices."""
+    rho: float
+    """
+    Its finish-time fairness: `seconds` by those that it would have taken on an equal share of the devices that was its
+    alone. 1 is as on such a share, above it is worse.
+    """
+
+
 class JobFile(TypedDict):
     """The file that a job was submitted with; secrets are replaced by `******`."""
 
@@ -1336,6 +1355,16 @@ class UserChanged(TypedDict):
     """After a new password: the sessions and tokens that it ended, and the tokens that are still valid."""
 
 
+class UserFairness(TypedDict):
+    """One user whose jobs succeeded in the week."""
+
+    user: str
+    jobs: int
+    rhoP50: float
+    worstRho: float
+    worstJob: str
+
+
 class UserView(TypedDict):
     """One account."""
 
@@ -1614,6 +1643,10 @@ class FairnessReport(TypedDict):
     worstFinishTimeRatio: float | None
     waitP50: float | None
     waitP95: float | None
+    users: list[UserFairness]
+    """The worst off first, at most 1,000."""
+    jobs: list[JobFairness]
+    """The worst off first: ten of everybody's, or at most 1,000 of one user's."""
     unknown: list[str]
     """What the records do not tell."""
 

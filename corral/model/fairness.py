@@ -50,6 +50,33 @@ class FairnessRow(Record, frozen=True):
     worst_job: str = ""
 
 
+class JobFairness(Record, frozen=True):
+    """One job that succeeded in the week."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    devices: float
+    seconds: float
+    """From submission to end."""
+    needed_seconds: float
+    """For which it needed its devices."""
+    rho: float
+    """Its finish-time fairness: `seconds` by those that it would have taken on an equal share of the devices that was its
+    alone. 1 is as on such a share, above it is worse."""
+
+
+class UserFairness(Record, frozen=True):
+    """One user whose jobs succeeded in the week."""
+
+    user: str
+    jobs: int
+    rho_p50: float
+    worst_rho: float
+    worst_job: str
+
+
 class FairnessReport(Record, frozen=True):
     """The fairness of a week, which begins on Monday in UTC."""
 
@@ -61,6 +88,10 @@ class FairnessReport(Record, frozen=True):
     worst_finish_time_ratio: float | None = None
     wait_p50: float | None = None
     wait_p95: float | None = None
+    users: tuple[UserFairness, ...] = ()
+    """The worst off first, at most 1,000."""
+    jobs: tuple[JobFairness, ...] = ()
+    """The worst off first: ten of everybody's, or at most 1,000 of one user's."""
     unknown: tuple[str, ...] = ()
     """What the records do not tell."""
 

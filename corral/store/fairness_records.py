@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, Select, and_, case, func, literal, or_, select
 
 from corral.kernel.units import DEVICE
 from corral.model.fairness import SHORT_SECONDS, Entitlement, Hours
+from corral.model.finish_time import Stay
 from corral.model.usage import DAY, NOT_LOST
 from corral.store import tables
 from corral.store.database import Database, rows
@@ -28,7 +29,14 @@ class _Queue(msgspec.Struct, rename="camel"):
     deserved: dict[str, int | float | str] = {}
 
 
+class _Node(msgspec.Struct):
+    """What is read of a machine."""
+
+    devices: list[msgspec.Raw] = []
+
+
 _QUEUE: Final = msgspec.json.Decoder(_Queue, strict=False)
+_NODE: Final = msgspec.json.Decoder(_Node)
 
 
 @dataclass
@@ -42,11 +50,26 @@ class QueueWeek:
     """The largest finish-time ratio and its job; the ratio is 0 where no job succeeded."""
 
 
+class Finished(NamedTuple):
+    """A job with devices that succeeded in the week."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    stay: Stay
+
+
 @dataclass
 class Week:
     """What is known of a week, by queue at the top of the tree."""
 
     queues: dict[str, QueueWeek] = field(default_factory=dict)
+    finished: list[Finished] = field(default_factory=list)
+    others: list[Stay] = field(default_factory=list)
+    """The other jobs with devices that were there at a time of a finished one."""
+    devices: int = 0
+    """Those of the machines that are known now."""
     unsized: int = 0
     """Jobs with devices of which the store does not know how many they asked for."""
     removed_seconds: float = 0.0
@@ -80,14 +103,38 @@ def _week(connection: Connection, begin: float, end: float, now: float) -> Week:
     for row in _parts(connection, _started(begin, end)):
         of(row.queue).waits.append(max(0.0, row.started_at - row.created_at))
     for row in _parts(connection, _finished(begin, end)):
-        needed = max(SHORT_SECONDS, row.needed / row.device_millis)
+        seconds = row.needed / row.device_millis
+        needed = max(SHORT_SECONDS, seconds)
         found = of(row.queue)
         found.worst = max(found.worst, (max(1.0, (row.ended_at - row.created_at) / needed), row.id))
+        stay = Stay(row.created_at, row.ended_at, seconds, row.device_millis / DEVICE)
+        week.finished.append(Finished(row.id, row.name, row.user, row.queue, stay))
+    week.others = _others(connection, week.finished, end, now)
+    week.devices = _devices(connection)
     week.unsized = connection.execute(_unsized(begin, end)).scalar_one()
     removed = select(func.coalesce(func.sum(_days.c.device_seconds), 0.0))
     removed = removed.where(_days.c.day * DAY >= begin, _days.c.day * DAY < end)
     week.removed_seconds = float(connection.execute(removed).scalar_one())
     return week
+
+
+def _others(connection: Connection, finished: list[Finished], end: float, now: float) -> list[Stay]:
+    """The jobs that were there at a time of a finished one, but are none of them."""
+    if not finished:
+        return []
+    known = {each.job for each in finished}
+    earliest = min(each.stay.submitted for each in finished)
+    return [
+        Stay(row.created_at, min(row.ended, end), 0.0, row.device_millis / DEVICE)
+        for row in _parts(connection, _wanted(earliest, end, now))
+        if row.id not in known
+    ]
+
+
+def _devices(connection: Connection) -> int:
+    """The devices of all machines that are known."""
+    documents = connection.execute(select(tables.nodes.c.doc)).scalars()
+    return sum(len(_NODE.decode(each).devices) for each in documents)
 
 
 def _parts(connection: Connection, query: Select[Any]) -> Any:
@@ -122,7 +169,7 @@ def _held(begin: float, end: float, now: float) -> Select[Any]:
 
 def _wanted(begin: float, end: float, now: float) -> Select[Any]:
     ended = func.coalesce(_jobs.c.ended_at, literal(now))
-    found = select(_jobs.c.queue, _jobs.c.created_at, ended.label("ended"), _jobs.c.device_millis)
+    found = select(_jobs.c.id, _jobs.c.queue, _jobs.c.created_at, ended.label("ended"), _jobs.c.device_millis)
     return found.where(_jobs.c.device_millis > 0, _jobs.c.created_at < end, ended > begin)
 
 
@@ -138,7 +185,8 @@ def _finished(begin: float, end: float) -> Select[Any]:
     used = case(
         (and_(kept, _attempts.c.started_at.is_not(None)), (ended - _attempts.c.started_at) * _attempts.c.millis)
     )
-    about = _jobs.c.id, _jobs.c.queue, _jobs.c.created_at, _jobs.c.ended_at, _jobs.c.device_millis
+    named = _jobs.c.id, _jobs.c.name, _jobs.c.user, _jobs.c.queue
+    about = *named, _jobs.c.created_at, _jobs.c.ended_at, _jobs.c.device_millis
     found = select(*about, func.coalesce(func.sum(used), 0.0).label("needed"))
     found = found.join(_attempts, _attempts.c.job == _jobs.c.id).group_by(*about)
     return found.where(

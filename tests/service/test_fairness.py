@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import Forbidden, InvalidInput
 from corral.model.accounts import QueueRecord
 from corral.model.fairness import week_of
+from corral.model.inventory import Device, Node
 from corral.model.records import rfc3339
 from corral.model.store_writes import JobWrite, NewJob
 from corral.service.service import Service
-from tests.service.conftest import ANN, START
+from tests.service.conftest import ANN, BOB, ROOT, START
 from tests.store.makers import ME, attempted, batch, ended, new_job
 
 HOUR = 3600.0
@@ -47,6 +48,17 @@ async def lived(service: Service) -> str:
     return second.id
 
 
+async def have_four_devices(service: Service) -> None:
+    """Two nodes with two devices each."""
+    lease = await service.context.store.lead(ME)
+    assert lease is not None
+    nodes = [
+        Node(f"local/n{number}", devices=tuple(Device(index, f"n{number}:{index}") for index in (0, 1)))
+        for number in (1, 2)
+    ]
+    await service.context.store.put_nodes(lease.epoch, "local", nodes, START)
+
+
 async def test_owed_and_got_waits_and_ratios_of_a_week(service: Service) -> None:
     late = await lived(service)
     report = await service.fairness.report(ANN, week="2023-W45")
@@ -60,7 +72,59 @@ async def test_owed_and_got_waits_and_ratios_of_a_week(service: Service) -> None
     assert report.jain == pytest.approx((4.0 + 0.4) ** 2 / (2 * (16 + 0.16)), abs=1e-4)
     assert report.unknown == (
         "Weights and deserved amounts are those of now; changes during the week are not counted.",
+        "Finish-time fairness counts the devices of the machines that are known now, whatever there was then.",
     )
+
+
+async def test_t1_each_job_and_user_has_a_finish_time_fairness(service: Service) -> None:
+    """T1 of scheduling.md: both want all 4 devices for 4 and 2 hours, one after the other; each half would take 2x as long.
+
+    The first had two jobs in the system for its 4 hours, so alone on a half it would have taken 8. The second had two for
+    4 of its 6 hours: 1.67 jobs in the mean, and 2 x 1.67 hours alone.
+    """
+    late = await lived(service)
+    await have_four_devices(service)
+    report = await service.fairness.report(ROOT, week="2023-W45")
+    assert [each.rho for each in report.jobs] == [pytest.approx(6 / (2 * 10 / 6), abs=1e-3), 0.5]
+    worst = report.jobs[0]
+    assert (worst.job, worst.devices, worst.seconds, worst.needed_seconds) == (late, 4.0, 6 * HOUR, 2 * HOUR)
+    (user,) = report.users
+    assert (user.user, user.jobs, user.rho_p50, user.worst_rho, user.worst_job) == ("ann", 2, 0.5, 1.8, late)
+    assert any("the machines that are known now" in said for said in report.unknown)
+
+
+async def test_t1_equal_jobs_on_an_idle_cluster_have_a_ratio_of_one(service: Service) -> None:
+    await have_four_devices(service)
+    store = service.context.store
+    lease = await store.lead(ME)
+    assert lease is not None
+    jobs = [job_of("a", 1, hour) for hour in (0.0, 1.0, 2.0, 2.0)]
+    seconds = (HOUR, HOUR, HOUR, 3.0)  # the last one is short, and took half a second to start
+    for job, ran_for in zip(jobs, seconds, strict=True):
+        await store.submit(job)
+        begun = job.created_at + 0.5
+        attempt = attempted(job.id, started_at=begun, ended_at=begun + ran_for, code=0, device_millis=1000)
+        start = (begun - MONDAY) / HOUR
+        write = ran(job, start, start + ran_for / HOUR)
+        await store.commit(batch(lease.epoch, jobs=(write,), attempts=(attempt,)))
+    report = await service.fairness.report(ROOT, week="2023-W45")
+    assert len(report.jobs) == 4 and all(each.rho == pytest.approx(1.0, abs=0.01) for each in report.jobs)
+
+
+async def test_others_see_the_ratios_of_their_own_jobs_alone(service: Service) -> None:
+    await lived(service)
+    await have_four_devices(service)
+    own = await service.fairness.report(ANN, week="2023-W45")
+    assert len(own.jobs) == 2 and own == await service.fairness.report(ANN, week="2023-W45", user="ann")
+    bob = await service.fairness.report(BOB, week="2023-W45")
+    assert (bob.jobs, bob.users) == ((), ()) and bob.items == own.items
+    with pytest.raises(Forbidden, match="told to administrators"):
+        await service.fairness.report(BOB, week="2023-W45", user="ann")
+
+
+async def test_without_machines_no_job_has_a_ratio(service: Service) -> None:
+    await lived(service)
+    assert (await service.fairness.report(ROOT, week="2023-W45")).jobs == ()
 
 
 async def test_a_report_says_what_the_records_do_not_tell(service: Service) -> None:

@@ -33,9 +33,12 @@ def charges(*, begin: str = "", end: str = "", user: str = "", queue: str = "") 
     return call("GET", "/usage/charges", {"from": begin, "to": end, "user": user, "queue": queue})
 
 
-def fairness(*, week: str = "") -> Call[FairnessReport]:
-    """Return what queues were owed and got in a week such as `2026-W48`; by default in the last whole one."""
-    return call("GET", "/usage/fairness", {"week": week})
+def fairness(*, week: str = "", user: str = "") -> Call[FairnessReport]:
+    """Return what queues were owed and got in a week such as `2026-W48`; by default in the last whole one.
+
+    With `user` the parts on users and jobs are about that one alone.
+    """
+    return call("GET", "/usage/fairness", {"week": week, "user": user})
 
 
 def efficiency(job: str) -> Call[JobEfficiency]:

@@ -737,6 +737,10 @@ export interface components {
             worstFinishTimeRatio: number | null;
             waitP50: number | null;
             waitP95: number | null;
+            /** @description The worst off first, at most 1,000. */
+            users: components["schemas"]["UserFairness"][];
+            /** @description The worst off first: ten of everybody's, or at most 1,000 of one user's. */
+            jobs: components["schemas"]["JobFairness"][];
             /** @description What the records do not tell. */
             unknown: string[];
         };
@@ -1385,6 +1389,26 @@ export interface components {
             operator?: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
             /** @description One of them (In), none of them (NotIn), or the one bound. */
             values?: string[];
+        };
+        /**
+         * JobFairness
+         * @description One job that succeeded in the week.
+         */
+        JobFairness: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            devices: number;
+            /** @description From submission to end. */
+            seconds: number;
+            /** @description For which it needed its devices. */
+            neededSeconds: number;
+            /**
+             * @description Its finish-time fairness: `seconds` by those that it would have taken on an equal share of the devices that was its
+             *     alone. 1 is as on such a share, above it is worse.
+             */
+            rho: number;
         };
         /**
          * JobFile
@@ -3256,6 +3280,17 @@ export interface components {
             notice: string;
         };
         /**
+         * UserFairness
+         * @description One user whose jobs succeeded in the week.
+         */
+        UserFairness: {
+            user: string;
+            jobs: number;
+            rhoP50: number;
+            worstRho: number;
+            worstJob: string;
+        };
+        /**
          * UserView
          * @description One account.
          */
@@ -3611,6 +3646,7 @@ export type JobDocument = components['schemas']['JobDocument'];
 export type JobEdit = components['schemas']['JobEdit'];
 export type JobEfficiency = components['schemas']['JobEfficiency'];
 export type JobExpression = components['schemas']['JobExpression'];
+export type JobFairness = components['schemas']['JobFairness'];
 export type JobFile = components['schemas']['JobFile'];
 export type JobInput = components['schemas']['JobInput'];
 export type JobKubernetes = components['schemas']['JobKubernetes'];
@@ -3730,6 +3766,7 @@ export type UsageRow = components['schemas']['UsageRow'];
 export type UseOverTime = components['schemas']['UseOverTime'];
 export type UserChange = components['schemas']['UserChange'];
 export type UserChanged = components['schemas']['UserChanged'];
+export type UserFairness = components['schemas']['UserFairness'];
 export type UserView = components['schemas']['UserView'];
 export type Validation = components['schemas']['Validation'];
 export type VersionView = components['schemas']['VersionView'];
