@@ -20,7 +20,6 @@ from corral.model.requests import (
     FractionRequest,
     GangRequest,
     NodeRules,
-    NodeSharing,
     RoleRequest,
     Toleration,
     TopologyRequest,
@@ -29,6 +28,7 @@ from corral.spec import placement_rules
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.job_parts import Topology
+from corral.spec.placement import sharing
 from corral.spec.placement_rules import MILLIONTHS, Share
 from corral.spec.role import Role
 
@@ -147,7 +147,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
-        company=_node_sharing(spec.sharing),
+        company=sharing.requested(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
         preemptible=spec.preemptible,
         pinned_cell=spec.pinned_cell,
@@ -270,15 +270,6 @@ def volume_claims(spec: JobSpec, role: Role) -> list[str]:
 
 def _toleration(said: placement_rules.Toleration) -> Toleration:
     return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
-
-
-def _node_sharing(sharing: placement_rules.Sharing) -> NodeSharing | None:
-    away = sharing.anti_affinity
-    if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
-        return None
-    return NodeSharing(
-        sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node"
-    )
 
 
 def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyRequest:

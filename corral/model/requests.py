@@ -8,6 +8,7 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.input_bytes import InputBytes
+from corral.spec.placement.sharing import NodeSharing as NodeSharing
 
 ALONE: Final = "*"
 """The affinity of tasks that are a group each."""
@@ -82,18 +83,6 @@ class NodeRules(msgspec.Struct, frozen=True):
     include: tuple[str, ...] = ()
     """Only these nodes; empty is all."""
     exclude: tuple[str, ...] = ()
-
-
-class NodeSharing(msgspec.Struct, frozen=True):
-    """Rules on sharing nodes with other jobs."""
-
-    exclusive: bool = False
-    """Whether its nodes are shared with no other job."""
-    one_per_node: bool = False
-    """No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."""
-    averse: tuple[str, ...] = ()
-    """It shares no cell of `averse_level` with jobs that carry one of these tags."""
-    averse_level: str = "node"
 
 
 class RoleRequest(msgspec.Struct, frozen=True):

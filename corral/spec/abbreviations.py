@@ -31,7 +31,8 @@ from corral.spec.job_parts import (
     Secret,
     Topology,
 )
-from corral.spec.placement_rules import AntiAffinity, Devices, NodeName, NodeRules, Sharing, TopologySpread
+from corral.spec.placement.sharing import AntiAffinity, Sharing
+from corral.spec.placement_rules import Devices, NodeName, NodeRules, TopologySpread
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 

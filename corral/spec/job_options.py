@@ -21,7 +21,8 @@ from corral.spec.job_parts import (
     RetryPolicy,
     Topology,
 )
-from corral.spec.placement_rules import NodeRules, Sharing
+from corral.spec.placement.sharing import Sharing
+from corral.spec.placement_rules import NodeRules
 from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written

@@ -196,25 +196,6 @@ class NodeRules(SpecModel):
     )
 
 
-class AntiAffinity(SpecModel):
-    """Jobs that this job keeps away from, and that keep away from it."""
-
-    tags: list[Annotated[Text, Field(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=100, description="Jobs that carry one of these tags."
-    )
-    level: Level = Field("node", description="No cell of this level is shared with them.")
-
-
-class Sharing(SpecModel):
-    """With whom the job shares its nodes."""
-
-    exclusive: bool = Field(False, description="Its nodes are shared with no other job.")
-    one_task_per_node: bool = Field(
-        False, description="No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."
-    )
-    anti_affinity: AntiAffinity = Field(default_factory=AntiAffinity, description="Jobs to keep away from.")
-
-
 class TopologySpread(SpecModel):
     """Replicas in different cells, so that the failure of one cell does not hit all."""
 

@@ -8,7 +8,7 @@ remove.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -20,13 +20,14 @@ from corral.model.requests import (
     FractionRequest,
     GangRequest,
     NodeRules,
-    NodeSharing,
     RoleRequest,
     TopologyRequest,
 )
 from corral.model.start_estimates import Change, Written
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.shape import RDMA_LABEL
+from corral.spec.placement import sharing
+from corral.spec.placement.level_name import spoken
+from corral.spec.placement.rule import Weaker
 
 _GRAIN = 32
 """The number of steps in which an amount is reduced to nothing."""
@@ -276,25 +277,17 @@ def _wider(
 
 
 def _node_sharing(request: GangRequest) -> Iterator[Relaxations]:
-    sharing = request.company
-    if sharing is None:
-        return
+    for series in sharing.weaker(request.company) if request.company is not None else ():
+        yield [
+            _relaxed(each, "sharing.", structs.replace(request, company=each.ask if each.ask.asked else None))
+            for each in series
+        ]
 
-    def relaxation(size: float, field: str, before: str, words: str, lesser: NodeSharing) -> Relaxations:
-        made = structs.replace(request, company=None if lesser == NodeSharing() else lesser)
-        return [Relaxation(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
 
-    if sharing.exclusive:
-        yield relaxation(
-            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(sharing, exclusive=False)
-        )
-    if sharing.one_per_node:
-        lesser = structs.replace(sharing, one_per_node=False)
-        yield relaxation(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
-    if sharing.averse:
-        tags = ", ".join(sharing.averse)
-        lesser = structs.replace(sharing, averse=(), averse_level="node")
-        yield relaxation(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
+def _relaxed(weaker: Weaker[Any], place: str, request: GangRequest) -> Relaxation:
+    """Return the relaxation that a weaker rule makes of a request; `place` is the path of the rule in the file."""
+    change = Change(f"{place}{weaker.field}", weaker.before, weaker.after, _sentence(weaker.condition))
+    return Relaxation(weaker.size, change, request)
 
 
 def _nodes(request: GangRequest) -> Iterator[Relaxations]:

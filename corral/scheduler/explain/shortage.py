@@ -13,7 +13,6 @@ from corral.model.requests import GangRequest
 from corral.scheduler.cells.owned_placement import owner_of, place_owned
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.explain.owned_cells import own_cells_in_use
 from corral.scheduler.explain.pinned_cell import in_several_cells, not_in_pinned_cell
 from corral.scheduler.explain.placement_rule import no_amount, no_share, node_sharing_conflict, not_welcome
@@ -23,6 +22,7 @@ from corral.scheduler.placement.shape import TaskShape, gang_shape
 from corral.scheduler.placement.task_block import no_room_in_block_cell
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
+from corral.spec.placement.level_name import spoken
 
 _MOST_REFUSALS = 4096
 _UNREAD = Reason("unread", "It does not fit now.")

@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from corral.model.requests import GangRequest, NodeSharing, RoleRequest, TopologyRequest
-from corral.scheduler.cluster.topology_level import resolve, spoken
+from corral.scheduler.cluster.topology_level import resolve
 from corral.scheduler.placement.shape import TaskShape, task_shape
+from corral.spec.placement.level_name import spoken
 
 
 class Batch(NamedTuple):
@@ -79,9 +80,8 @@ class EngineRequest(NamedTuple):
 
     @property
     def particular(self) -> bool:
-        """Whether it has an exclusive, one-per-node or anti-affinity rule."""
-        sharing = self.sharing
-        return sharing.exclusive or sharing.one_per_node or bool(sharing.averse)
+        """Whether it has a rule on sharing nodes."""
+        return self.sharing.asked
 
 
 def translate(

@@ -14,10 +14,10 @@ from corral.kernel.ids import TaskKey
 from corral.kernel.units import counted
 from corral.model.plan import Reason
 from corral.model.requests import GangRequest, RoleRequest
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
+from corral.spec.placement.level_name import spoken
 
 if TYPE_CHECKING:
     from corral.scheduler.placement.search import Search, Spot

@@ -17,12 +17,12 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_fraction import unenforced
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.engine_request import EngineRequest, translate
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
 from corral.scheduler.placement.shape import gang_shape, scattered
 from corral.scheduler.placement.task_block import Blocks, blocks_of, numbered
+from corral.spec.placement.level_name import spoken
 
 _MOST_REQUESTS = 4096
 

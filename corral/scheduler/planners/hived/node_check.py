@@ -20,6 +20,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.algorithm import PodPlacement
 from corral.scheduler.planners.hived.pod_mapping import BoundTask, written
 from corral.scheduler.planners.hived.state_fold import Hived
+from corral.spec.placement import sharing
 
 _MOST_SHAPES = 256
 
@@ -37,9 +38,7 @@ def not_in_hived(request: GangRequest) -> Reason | None:
             models[role.affinity].add(role.devices.model)
     if any(len(each) > 1 for each in models.values()):
         requirements.append("devices of several models in one affinity group")
-    sharing = request.company
-    if sharing is not None and (sharing.exclusive or sharing.one_per_node or sharing.averse):
-        requirements.append("who may be beside it")
+    requirements += sharing.outside_hived(request.company)
     if request.network_rdma == "required":
         requirements.append("a network with remote direct memory access")
     if not requirements:
