@@ -22,13 +22,11 @@ from corral.model.requests import (
     NodeRules,
     RoleRequest,
     Toleration,
-    TopologyRequest,
 )
 from corral.spec import placement_rules
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import JobSpec, UnifiedJob
-from corral.spec.job_parts import Topology
-from corral.spec.placement import sharing
+from corral.spec.placement import sharing, topology
 from corral.spec.placement_rules import MILLIONTHS, Share
 from corral.spec.role import Role
 
@@ -144,7 +142,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
             _role_request(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name])
             for role in spec.roles
         ),
-        topology=_topology(spec.topology, ""),
+        topology=topology.requested_of_job(spec.topology),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
         company=sharing.requested(spec.sharing),
@@ -182,7 +180,6 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
 
 def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleRequest:
     devices = role.resources.devices
-    spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleRequest(
         role=role.name,
         indexes=(),
@@ -198,7 +195,7 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
             fraction_request(devices.share),
             tuple(sorted(model for model, speed in spec.speeds.items() if not speed)),
         ),
-        topology=_topology(role.topology, spread.level, spread.max_skew),
+        topology=topology.requested_of_role(role.topology, spec.topology),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
         nodes=_within_reach(node_rules(spec.nodes, role.nodes), volume_claims(spec, role)),
@@ -270,10 +267,3 @@ def volume_claims(spec: JobSpec, role: Role) -> list[str]:
 
 def _toleration(said: placement_rules.Toleration) -> Toleration:
     return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
-
-
-def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyRequest:
-    group = topology.group
-    return TopologyRequest(
-        topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
-    )  # fmt: skip

@@ -9,6 +9,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.input_bytes import InputBytes
 from corral.spec.placement.sharing import NodeSharing as NodeSharing
+from corral.spec.placement.topology import TopologyRequest as TopologyRequest
 
 ALONE: Final = "*"
 """The affinity of tasks that are a group each."""
@@ -38,22 +39,6 @@ class DeviceRequest(msgspec.Struct, frozen=True):
     """A fraction of the task's one device instead of the whole."""
     without: tuple[str, ...] = ()
     """The models that it must not be of, sorted."""
-
-
-class TopologyRequest(msgspec.Struct, frozen=True):
-    """All tasks must be in one cell of level `required`; level `preferred` is tried first; "" is none."""
-
-    required: str = ""
-    preferred: str = ""
-    group_size: int = 0
-    """Each block of this many tasks stays inside one cell of `group_required`; 0 is no grouping."""
-    group_required: str = ""
-    spread_level: str = ""
-    """Tasks go to different cells of this level, as evenly as possible; "" is no spreading."""
-    max_skew: int = 0
-    """The largest difference in task counts between two cells that could hold tasks; 0 is no bound."""
-    same_model: bool = False
-    """Whether all devices must be of one model, whichever it is."""
 
 
 class Expression(msgspec.Struct, frozen=True):

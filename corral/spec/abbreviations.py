@@ -29,10 +29,10 @@ from corral.spec.job_parts import (
     Resources,
     RetryPolicy,
     Secret,
-    Topology,
 )
 from corral.spec.placement.sharing import AntiAffinity, Sharing
-from corral.spec.placement_rules import Devices, NodeName, NodeRules, TopologySpread
+from corral.spec.placement.topology import SHORT_SPREAD, Topology, TopologySpread
+from corral.spec.placement_rules import Devices, NodeName, NodeRules
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 
@@ -204,7 +204,7 @@ class LooseTopology(Topology):
 
     spread: Annotated[
         TopologySpread, BeforeValidator(_word_is("level"), json_schema_input_type=Level | TopologySpread)
-    ] = Field(default_factory=TopologySpread, description="Replicas that are apart: a level, or level and maxSkew.")
+    ] = SHORT_SPREAD
 
 
 ShortTopology = Annotated[

@@ -19,9 +19,9 @@ from corral.spec.job_parts import (
     Output,
     Report,
     RetryPolicy,
-    Topology,
 )
 from corral.spec.placement.sharing import Sharing
+from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules
 from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct

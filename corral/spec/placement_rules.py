@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from corral.kernel.amounts import AMOUNTS
 from corral.kernel.units import DEVICE, parse_memory
-from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
+from corral.spec.base import LabelKey, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
 from corral.spec.yaml_scalars import written
 
@@ -193,16 +193,4 @@ class NodeRules(SpecModel):
     )
     tolerations: list[Toleration] = Field(
         default_factory=list, max_length=100, description="The taints that the tasks do not mind."
-    )
-
-
-class TopologySpread(SpecModel):
-    """Replicas in different cells, so that the failure of one cell does not hit all."""
-
-    level: Level = Field("", description='The replicas go to different cells of this level; "" is anywhere.')
-    max_skew: int = Field(
-        0,
-        ge=0,
-        le=10_000,
-        description="The largest difference in replicas between two cells that take them; 0: as even as possible.",
     )

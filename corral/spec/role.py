@@ -16,8 +16,8 @@ from corral.spec.job_parts import (
     Resources,
     RetryPolicy,
     Secret,
-    Topology,
 )
+from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules
 
 

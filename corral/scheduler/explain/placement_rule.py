@@ -19,8 +19,7 @@ from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
 from corral.scheduler.placement.shape import TaskShape
-from corral.spec.placement import sharing
-from corral.spec.placement.level_name import spoken
+from corral.spec.placement import sharing, topology
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -128,7 +127,7 @@ def _rule(index: EngineIndex, ask: EngineRequest, rule: NodeSharing, count: int,
 
 
 def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
-    if not ask.same_model and not any(part.same_model for part in ask.parts):
+    if not ask.topology.same_model and not any(part.topology.same_model for part in ask.parts):
         return
     best, named = -1, ""
     for variant in model_choices(index, ask):
@@ -141,20 +140,12 @@ def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Ite
             best, named = sum(rooms), next((part.shape.model for part in variant.parts if part.shape.devices), "")
     needed = sum(role.minimum for role in request.roles)
     if best < needed:
-        message = (
-            f"Needs devices of one model; the best, {named}, has room for {max(best, 0)} of {counted(needed, 'task')}."
-        )
-        yield Reason("same-model", message, {"needed": needed, "free": max(best, 0)})
+        yield Reason(*topology.unmet_model(needed, named, max(best, 0)))
 
 
 def _spread(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
     for part in ask.parts:
-        if part.spread and part.max_skew:
-            level = spoken(index.tree.levels[part.spread])
-            totals = index.slots(part.shape).totals[part.spread]
-            count = request.roles[part.role].minimum
-            message = (
-                f"Needs {counted(count, 'task')} spread over {level}s with a skew of at most {part.max_skew}; "
-                f"{int((totals > 0).sum())} of {len(totals)} {level}s have room, at most for {int(totals.max())}."
-            )
-            yield Reason("spread", message, {"needed": count, "cells": len(totals), "open": int((totals > 0).sum())})
+        if part.spread and part.topology.bounded:
+            room = index.slots(part.shape).totals[part.spread].tolist()
+            count, level = request.roles[part.role].minimum, index.tree.levels[part.spread]
+            yield Reason(*topology.unmet_spread(part.topology, level, count, room))

@@ -7,7 +7,7 @@ remove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -25,8 +25,7 @@ from corral.model.requests import (
 )
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.placement.shape import RDMA_LABEL
-from corral.spec.placement import sharing
-from corral.spec.placement.level_name import spoken
+from corral.spec.placement import sharing, topology
 from corral.spec.placement.rule import Weaker
 
 _GRAIN = 32
@@ -198,79 +197,19 @@ def _amount(request: GangRequest, role: RoleRequest, amount: Amount, size: int) 
 
 
 def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxations]:
-    def of_job(lesser: TopologyRequest) -> GangRequest:
-        return structs.replace(request, topology=lesser)
-
-    yield from _topology(request.topology, "topology", "", levels, of_job)
-    skews = {(role.topology.spread_level, role.topology.max_skew) for role in request.roles}
-    if len(request.roles) > 1 == len(skews) and all(role.topology.max_skew for role in request.roles):
-        yield [_unbounded_skew(request, request.roles, "topology", "")]
+    for of_job in topology.weaker(request.topology, levels, ""):
+        yield [_relaxed(each, "topology.", structs.replace(request, topology=each.ask)) for each in of_job]
+    for of_all in topology.weaker_of_all([role.topology for role in request.roles]):
+        yield [_relaxed(each, "topology.", _with_topologies(request, each.ask)) for each in of_all]
     for role in request.roles:
-
-        def of_role(lesser: TopologyRequest, role: RoleRequest = role) -> GangRequest:
-            return _with_role(request, role, topology=lesser)
-
-        whose = _for(request, role)
-        path = f"roles.{role.role}.topology"
-        yield from _topology(role.topology, path, whose, levels, of_role)
-        if role.topology.max_skew:
-            yield [_unbounded_skew(request, [role], path, whose)]
+        place = f"roles.{role.role}.topology."
+        for of_role in topology.weaker(role.topology, levels, _for(request, role)):
+            yield [_relaxed(each, place, _with_role(request, role, topology=each.ask)) for each in of_role]
 
 
-def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleRequest], path: str, whose: str) -> Relaxation:
-    roles = tuple(
-        structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
-        for role in request.roles
-    )
-    words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
-    change = Change(f"{path}.spread.maxSkew", concerned[0].topology.max_skew, "", words)
-    return Relaxation(0.1, change, structs.replace(request, roles=roles))
-
-
-def _topology(
-    ask: TopologyRequest, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyRequest], GangRequest]
-) -> Iterator[Relaxations]:
-    yield [
-        Relaxation(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
-        for rung, (wider, words, lesser) in enumerate(_wider(ask, "required", whose, levels))
-    ]
-    if ask.group_size > 1:
-        yield [
-            Relaxation(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
-            for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
-        ]
-    if ask.same_model:
-        words = _sentence(f"with devices of more than one model{whose}")
-        yield [
-            Relaxation(
-                0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False))
-            )
-        ]
-
-
-def _regrouped(ask: TopologyRequest, path: str, wider: str, words: str) -> Change:
-    """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
-    if not wider:
-        return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
-    return Change(f"{path}.group.required", ask.group_required, wider, words)
-
-
-def _wider(
-    ask: TopologyRequest, field: str, whose: str, levels: Sequence[str]
-) -> Iterator[tuple[str, str, TopologyRequest]]:
-    """Yield each wider level than the required one, anywhere last, as text and as a request."""
-    level: str = getattr(ask, field)
-    what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
-    if not level:
-        return
-    at = levels.index(level) if level in levels else 1
-    for wider in (*reversed(levels[1:at]), ""):
-        where = f"only inside one {spoken(wider)}" if wider else "anywhere"
-        words = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
-        lesser = structs.replace(ask, **{field: wider})
-        if not wider and field == "group_required":
-            lesser = structs.replace(lesser, group_size=0)
-        yield wider, _sentence(words), lesser
+def _with_topologies(request: GangRequest, asks: Sequence[TopologyRequest]) -> GangRequest:
+    roles = (structs.replace(role, topology=ask) for role, ask in zip(request.roles, asks, strict=True))
+    return structs.replace(request, roles=tuple(roles))
 
 
 # -- nodes and sharing ------------------------------------------------------------------------------------------------

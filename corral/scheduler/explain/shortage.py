@@ -22,6 +22,7 @@ from corral.scheduler.placement.shape import TaskShape, gang_shape
 from corral.scheduler.placement.task_block import no_room_in_block_cell
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
+from corral.spec.placement import topology
 from corral.spec.placement.level_name import spoken
 
 _MOST_REFUSALS = 4096
@@ -287,11 +288,8 @@ def _together(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> R
     needed = sum(part.shape.devices * request.roles[part.role].minimum for part in ask.parts)
     for part in ask.parts:
         if part.group_size > 1 or part.group_depth > index.tree.node_depth:
-            level = spoken(index.tree.levels[part.group_depth])
-            message = (
-                f"Each block of {part.group_size} tasks must be inside one {level}, and too few {level}s have room."
-            )
-            return Reason("no-cell-holds-block", message, {"needed": needed})
+            level = index.tree.levels[part.group_depth]
+            return Reason(*topology.unmet_groups(part.group_size, level, needed))
     level = spoken(index.tree.levels[ask.required])
     where = f"no {level} has room for all of them together" if ask.required else "together they need more than is free"
     return Reason("no-cell-holds-gang", f"Each role fits by itself, but {where}.", {"needed": needed})
