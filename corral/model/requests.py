@@ -8,6 +8,7 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.input_bytes import InputBytes
+from corral.spec.placement.network import REQUIRED
 from corral.spec.placement.sharing import NodeSharing as NodeSharing
 from corral.spec.placement.topology import TopologyRequest as TopologyRequest
 
@@ -126,6 +127,11 @@ class GangRequest(msgspec.Struct, frozen=True):
     """Under HiveD's preset: run on as a guest when a stronger gang of its virtual cluster takes its cells."""
     inputs: InputBytes | None = None
     """Where its inputs are, which breaks ties between equally good places; None is unknown."""
+
+    @property
+    def needs_rdma(self) -> bool:
+        """Whether only nodes with RDMA are enough."""
+        return self.network_rdma == REQUIRED
 
     @property
     def in_several_cells(self) -> bool:

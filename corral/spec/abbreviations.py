@@ -22,7 +22,6 @@ from corral.spec.job_parts import (
     Checkpoint,
     Code,
     Dependency,
-    Network,
     Notifications,
     Port,
     Report,
@@ -30,6 +29,7 @@ from corral.spec.job_parts import (
     RetryPolicy,
     Secret,
 )
+from corral.spec.placement.network import Network
 from corral.spec.placement.sharing import AntiAffinity, Sharing
 from corral.spec.placement.topology import SHORT_SPREAD, Topology, TopologySpread
 from corral.spec.placement_rules import Devices, NodeName, NodeRules

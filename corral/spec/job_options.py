@@ -14,12 +14,12 @@ from corral.spec.job_parts import (
     Code,
     Dependency,
     Input,
-    Network,
     Notifications,
     Output,
     Report,
     RetryPolicy,
 )
+from corral.spec.placement.network import Network
 from corral.spec.placement.sharing import Sharing
 from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules

@@ -176,12 +176,6 @@ class Output(SpecModel):
         return _inside(value)
 
 
-class Network(SpecModel):
-    """Requirements on the network between the replicas."""
-
-    rdma: Literal["none", "preferred", "required"] = Field("none", description="Remote direct memory access.")
-
-
 def _signal(value: Any) -> Any:
     if not isinstance(value, str) or not value:
         return value

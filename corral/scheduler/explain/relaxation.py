@@ -24,8 +24,8 @@ from corral.model.requests import (
     TopologyRequest,
 )
 from corral.model.start_estimates import Change, Written
-from corral.scheduler.placement.shape import RDMA_LABEL
-from corral.spec.placement import sharing, topology
+from corral.spec.placement import network, sharing, topology
+from corral.spec.placement.network import RDMA_LABEL
 from corral.spec.placement.rule import Weaker
 
 _GRAIN = 32
@@ -56,9 +56,8 @@ def relaxations(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxat
     if request.pinned_cell:
         change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
         yield [Relaxation(0.2, change, structs.replace(request, pinned_cell=""))]
-    if request.network_rdma == "required":
-        change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
-        yield [Relaxation(0.2, change, structs.replace(request, network_rdma="preferred"))]
+    for series in network.weaker(request.network_rdma):
+        yield [_relaxed(each, "network", structs.replace(request, network_rdma=each.ask)) for each in series]
 
 
 def amounts(request: GangRequest) -> Iterator[Relaxations]:

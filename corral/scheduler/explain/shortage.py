@@ -165,7 +165,7 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
     """Return everything found lacking, on the engine that lacks the least; never empty."""
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
-        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.needs_rdma)
         found = list(_on_engine(index, ask, request, trial.anchors(request, index) or NOWHERE))
         if not best or (index.tree.nodes and len(found) < len(best)):
             best = found

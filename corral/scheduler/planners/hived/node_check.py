@@ -20,7 +20,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.algorithm import PodPlacement
 from corral.scheduler.planners.hived.pod_mapping import BoundTask, written
 from corral.scheduler.planners.hived.state_fold import Hived
-from corral.spec.placement import sharing, topology
+from corral.spec.placement import network, sharing, topology
 
 _MOST_SHAPES = 256
 
@@ -43,8 +43,7 @@ def not_in_hived(request: GangRequest) -> Reason | None:
     if any(len(each) > 1 for each in models.values()):
         requirements.append("devices of several models in one affinity group")
     requirements += sharing.outside_hived(request.company)
-    if request.network_rdma == "required":
-        requirements.append("a network with remote direct memory access")
+    requirements += network.outside_hived(request.network_rdma)
     if not requirements:
         return None
     message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(requirements)}."
