@@ -26,7 +26,7 @@ from corral.model.requests import (
 from corral.spec import placement_rules
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import JobSpec, UnifiedJob
-from corral.spec.placement import sharing, topology
+from corral.spec.placement import pinned_cell, sharing, topology
 from corral.spec.placement_rules import MILLIONTHS, Share
 from corral.spec.role import Role
 
@@ -102,9 +102,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
         asked = [role for role in self.roles if role.role in indexes]
         pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
-        pinned_cell = ""
-        if len(pins) < 2:  # one cell for all: it is a field of the gang, not of its roles
-            pinned_cell = next(iter(pins), self.whole.pinned_cell)
+        cell = pinned_cell.shared(pins, self.whole.pinned_cell)
+        if cell is not None:  # one cell for all: it is a field of the gang, not of its roles
             asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
         return msgspec.structs.replace(
             self.whole,
@@ -116,7 +115,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
-            pinned_cell=pinned_cell,
+            pinned_cell=cell or "",
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
             inputs=inputs,
         )
@@ -172,7 +171,7 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
     """
     if not spec.gang or any(role.affinity_group for role in spec.roles):
         return {role.name: f"/{role.affinity_group}" if role.affinity_group else ALONE for role in spec.roles}
-    kinds = {role.name: (role.resources.devices.model, role.pinned_cell or spec.pinned_cell) for role in spec.roles}
+    kinds = {role.name: (role.resources.devices.model, pinned_cell.requested(spec, role)) for role in spec.roles}
     if len({kinds[role.name] for role in spec.roles if role.resources.devices.count}) < 2:
         return {role.name: "" for role in spec.roles}
     return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
@@ -200,7 +199,7 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
         resources=amounts_of(role, ports),
         nodes=_within_reach(node_rules(spec.nodes, role.nodes), volume_claims(spec, role)),
         affinity=affinity,
-        pinned_cell=role.pinned_cell or spec.pinned_cell,
+        pinned_cell=pinned_cell.requested(spec, role),
     )
 
 

@@ -139,6 +139,11 @@ class GangRequest(msgspec.Struct, frozen=True):
         return any(role.pinned_cell for role in self.roles)
 
     @property
+    def goes_anywhere(self) -> bool:
+        """Whether it is one role that joins no running gang and is bound to no network or pinned cell."""
+        return len(self.roles) == 1 and not self.beside and self.network_rdma == "none" and not self.pinned_cell
+
+    @property
     def tasks(self) -> tuple[TaskKey, ...]:
         """Every requested task, in order."""
         return tuple(TaskKey(role.role, index) for role in self.roles for index in role.indexes)

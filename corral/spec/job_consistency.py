@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from corral.spec.errors import Path, did_you_mean
 from corral.spec.job_parts import MAX_REPLICAS
-from corral.spec.placement import topology
+from corral.spec.placement import pinned_cell, topology
 from corral.spec.placement_rules import OWN_FIELDS, Devices, NodeRules, node_name
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def inconsistencies(job: UnifiedJob) -> list[Finding]:
         base: Path = ("spec", "roles", index)
         findings += [((*base, *path), message) for path, message in _role(role)]
     findings += _commands(spec)
-    findings += _cells(job)
+    findings += pinned_cell.inconsistencies(job)
+    findings += _groups(spec)
     findings += [(("spec", *path), message) for path, message in topology.inconsistencies(spec.topology)]
     findings += [(("spec", *path), message) for path, message in _nodes(spec.nodes)]
     findings += _nowhere(spec)
@@ -78,17 +79,12 @@ def _role(role: Role) -> Iterator[Finding]:
     yield from _nodes(role.nodes)
 
 
-def _cells(job: UnifiedJob) -> Iterator[Finding]:
-    """Pinned cells of opportunistic jobs, and affinity groups with different cells or device models."""
-    spec, asked = job.spec, dict[str, tuple[str, str]]()
-    pinned: dict[Path, str] = {("spec", "pinnedCell"): spec.pinned_cell}
-    pinned |= {("spec", "roles", index, "pinnedCell"): role.pinned_cell for index, role in enumerate(spec.roles)}
-    for path, cell in pinned.items():
-        if cell and job.priority < 0:
-            yield path, "a job of a priority below 0 has no right to a cell; leave one of them out"
+def _groups(spec: JobSpec) -> Iterator[Finding]:
+    """Affinity groups with different cells or device models."""
+    asked = dict[str, tuple[str, str]]()
     for index, role in enumerate(spec.roles):
         if role.affinity_group and role.resources.devices.count:
-            own = (role.pinned_cell or spec.pinned_cell, role.resources.devices.model)
+            own = (pinned_cell.requested(spec, role), role.resources.devices.model)
             if asked.setdefault(role.affinity_group, own) != own:
                 message = f'roles of one group ("{role.affinity_group}") ask for one pinned cell and one device model'
                 yield ("spec", "roles", index, "affinityGroup"), message

@@ -24,7 +24,7 @@ from corral.model.requests import (
     TopologyRequest,
 )
 from corral.model.start_estimates import Change, Written
-from corral.spec.placement import network, sharing, topology
+from corral.spec.placement import network, pinned_cell, sharing, topology
 from corral.spec.placement.network import RDMA_LABEL
 from corral.spec.placement.rule import Weaker
 
@@ -53,9 +53,8 @@ def relaxations(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxat
     for role in request.roles:
         yield from _devices(request, role)
         yield _tasks(request, role)
-    if request.pinned_cell:
-        change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
-        yield [Relaxation(0.2, change, structs.replace(request, pinned_cell=""))]
+    for series in pinned_cell.weaker(request.pinned_cell):
+        yield [_relaxed(each, "pinnedCell", structs.replace(request, pinned_cell=each.ask)) for each in series]
     for series in network.weaker(request.network_rdma):
         yield [_relaxed(each, "network", structs.replace(request, network_rdma=each.ask)) for each in series]
 
