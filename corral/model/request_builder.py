@@ -20,15 +20,13 @@ from corral.model.requests import (
     FractionRequest,
     GangRequest,
     NodeRules,
-    NodeSharing,
     RoleRequest,
     Toleration,
-    TopologyRequest,
 )
 from corral.spec import placement_rules
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import JobSpec, UnifiedJob
-from corral.spec.job_parts import Topology
+from corral.spec.placement import pinned_cell, sharing, topology
 from corral.spec.placement_rules import MILLIONTHS, Share
 from corral.spec.role import Role
 
@@ -104,9 +102,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
         asked = [role for role in self.roles if role.role in indexes]
         pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
-        pinned_cell = ""
-        if len(pins) < 2:  # one cell for all: it is a field of the gang, not of its roles
-            pinned_cell = next(iter(pins), self.whole.pinned_cell)
+        cell = pinned_cell.shared(pins, self.whole.pinned_cell)
+        if cell is not None:  # one cell for all: it is a field of the gang, not of its roles
             asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
         return msgspec.structs.replace(
             self.whole,
@@ -118,7 +115,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
-            pinned_cell=pinned_cell,
+            pinned_cell=cell or "",
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
             inputs=inputs,
         )
@@ -144,10 +141,10 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
             _role_request(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name])
             for role in spec.roles
         ),
-        topology=_topology(spec.topology, ""),
+        topology=topology.requested_of_job(spec.topology),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
-        company=_node_sharing(spec.sharing),
+        company=sharing.requested(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
         preemptible=spec.preemptible,
         pinned_cell=spec.pinned_cell,
@@ -174,7 +171,7 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
     """
     if not spec.gang or any(role.affinity_group for role in spec.roles):
         return {role.name: f"/{role.affinity_group}" if role.affinity_group else ALONE for role in spec.roles}
-    kinds = {role.name: (role.resources.devices.model, role.pinned_cell or spec.pinned_cell) for role in spec.roles}
+    kinds = {role.name: (role.resources.devices.model, pinned_cell.requested(spec, role)) for role in spec.roles}
     if len({kinds[role.name] for role in spec.roles if role.resources.devices.count}) < 2:
         return {role.name: "" for role in spec.roles}
     return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
@@ -182,7 +179,6 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
 
 def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleRequest:
     devices = role.resources.devices
-    spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleRequest(
         role=role.name,
         indexes=(),
@@ -198,12 +194,12 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
             fraction_request(devices.share),
             tuple(sorted(model for model, speed in spec.speeds.items() if not speed)),
         ),
-        topology=_topology(role.topology, spread.level, spread.max_skew),
+        topology=topology.requested_of_role(role.topology, spec.topology),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
         nodes=_within_reach(node_rules(spec.nodes, role.nodes), volume_claims(spec, role)),
         affinity=affinity,
-        pinned_cell=role.pinned_cell or spec.pinned_cell,
+        pinned_cell=pinned_cell.requested(spec, role),
     )
 
 
@@ -270,19 +266,3 @@ def volume_claims(spec: JobSpec, role: Role) -> list[str]:
 
 def _toleration(said: placement_rules.Toleration) -> Toleration:
     return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
-
-
-def _node_sharing(sharing: placement_rules.Sharing) -> NodeSharing | None:
-    away = sharing.anti_affinity
-    if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
-        return None
-    return NodeSharing(
-        sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node"
-    )
-
-
-def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyRequest:
-    group = topology.group
-    return TopologyRequest(
-        topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
-    )  # fmt: skip

@@ -8,6 +8,9 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.input_bytes import InputBytes
+from corral.spec.placement.network import REQUIRED
+from corral.spec.placement.sharing import NodeSharing as NodeSharing
+from corral.spec.placement.topology import TopologyRequest as TopologyRequest
 
 ALONE: Final = "*"
 """The affinity of tasks that are a group each."""
@@ -39,22 +42,6 @@ class DeviceRequest(msgspec.Struct, frozen=True):
     """The models that it must not be of, sorted."""
 
 
-class TopologyRequest(msgspec.Struct, frozen=True):
-    """All tasks must be in one cell of level `required`; level `preferred` is tried first; "" is none."""
-
-    required: str = ""
-    preferred: str = ""
-    group_size: int = 0
-    """Each block of this many tasks stays inside one cell of `group_required`; 0 is no grouping."""
-    group_required: str = ""
-    spread_level: str = ""
-    """Tasks go to different cells of this level, as evenly as possible; "" is no spreading."""
-    max_skew: int = 0
-    """The largest difference in task counts between two cells that could hold tasks; 0 is no bound."""
-    same_model: bool = False
-    """Whether all devices must be of one model, whichever it is."""
-
-
 class Expression(msgspec.Struct, frozen=True):
     """A condition on a node label; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt, as in Kubernetes."""
 
@@ -82,18 +69,6 @@ class NodeRules(msgspec.Struct, frozen=True):
     include: tuple[str, ...] = ()
     """Only these nodes; empty is all."""
     exclude: tuple[str, ...] = ()
-
-
-class NodeSharing(msgspec.Struct, frozen=True):
-    """Rules on sharing nodes with other jobs."""
-
-    exclusive: bool = False
-    """Whether its nodes are shared with no other job."""
-    one_per_node: bool = False
-    """No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."""
-    averse: tuple[str, ...] = ()
-    """It shares no cell of `averse_level` with jobs that carry one of these tags."""
-    averse_level: str = "node"
 
 
 class RoleRequest(msgspec.Struct, frozen=True):
@@ -154,9 +129,19 @@ class GangRequest(msgspec.Struct, frozen=True):
     """Where its inputs are, which breaks ties between equally good places; None is unknown."""
 
     @property
+    def needs_rdma(self) -> bool:
+        """Whether only nodes with RDMA are enough."""
+        return self.network_rdma == REQUIRED
+
+    @property
     def in_several_cells(self) -> bool:
         """Whether a role has a pinned cell of its own; only HiveD's preset splits a gang over several."""
         return any(role.pinned_cell for role in self.roles)
+
+    @property
+    def goes_anywhere(self) -> bool:
+        """Whether it is one role that joins no running gang and is bound to no network or pinned cell."""
+        return len(self.roles) == 1 and not self.beside and self.network_rdma == "none" and not self.pinned_cell
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:

@@ -284,7 +284,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     shape = gang_shape(request)
     choices = []
     for name, index in trial.cluster.engines.items():
-        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.needs_rdma)
         depth = min(index.tree.node_depth, _scope(ask))
         if (
             index.unknown
@@ -297,7 +297,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
             choices.append((int(missing[cell]), name, depth, cell))
     for _, name, depth, cell in sorted(choices)[:_MOST_CELLS]:
         now, then = trial.cluster.engines[name], empty.cluster.engines[name]
-        ask = trial.engine_request(request, now, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, now, shape, rdma=request.needs_rdma)
         needs = _gather(now, then, ask, counts, depth, cell)
         if needs:
             return needs

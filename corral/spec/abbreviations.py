@@ -22,16 +22,17 @@ from corral.spec.job_parts import (
     Checkpoint,
     Code,
     Dependency,
-    Network,
     Notifications,
     Port,
     Report,
     Resources,
     RetryPolicy,
     Secret,
-    Topology,
 )
-from corral.spec.placement_rules import AntiAffinity, Devices, NodeName, NodeRules, Sharing, TopologySpread
+from corral.spec.placement.network import Network
+from corral.spec.placement.sharing import AntiAffinity, Sharing
+from corral.spec.placement.topology import SHORT_SPREAD, Topology, TopologySpread
+from corral.spec.placement_rules import Devices, NodeName, NodeRules
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 
@@ -203,7 +204,7 @@ class LooseTopology(Topology):
 
     spread: Annotated[
         TopologySpread, BeforeValidator(_word_is("level"), json_schema_input_type=Level | TopologySpread)
-    ] = Field(default_factory=TopologySpread, description="Replicas that are apart: a level, or level and maxSkew.")
+    ] = SHORT_SPREAD
 
 
 ShortTopology = Annotated[

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from corral.spec.errors import Path, did_you_mean
-from corral.spec.job_parts import MAX_REPLICAS, Topology
+from corral.spec.job_parts import MAX_REPLICAS
+from corral.spec.placement import pinned_cell, topology
 from corral.spec.placement_rules import OWN_FIELDS, Devices, NodeRules, node_name
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def inconsistencies(job: UnifiedJob) -> list[Finding]:
         base: Path = ("spec", "roles", index)
         findings += [((*base, *path), message) for path, message in _role(role)]
     findings += _commands(spec)
-    findings += _cells(job)
-    findings += [(("spec", *path), message) for path, message in _topology(spec.topology)]
+    findings += pinned_cell.inconsistencies(job)
+    findings += _groups(spec)
+    findings += [(("spec", *path), message) for path, message in topology.inconsistencies(spec.topology)]
     findings += [(("spec", *path), message) for path, message in _nodes(spec.nodes)]
     findings += _nowhere(spec)
     findings += _elsewhere(job)
@@ -73,21 +75,16 @@ def _role(role: Role) -> Iterator[Finding]:
             yield ("secrets", index), "expected either env (a variable's name) or file (a file's name)"
         elif secret.env in role.env:
             yield ("secrets", index, "env"), f'"{secret.env}" is already set in env'
-    yield from _topology(role.topology)
+    yield from topology.inconsistencies(role.topology)
     yield from _nodes(role.nodes)
 
 
-def _cells(job: UnifiedJob) -> Iterator[Finding]:
-    """Pinned cells of opportunistic jobs, and affinity groups with different cells or device models."""
-    spec, asked = job.spec, dict[str, tuple[str, str]]()
-    pinned: dict[Path, str] = {("spec", "pinnedCell"): spec.pinned_cell}
-    pinned |= {("spec", "roles", index, "pinnedCell"): role.pinned_cell for index, role in enumerate(spec.roles)}
-    for path, cell in pinned.items():
-        if cell and job.priority < 0:
-            yield path, "a job of a priority below 0 has no right to a cell; leave one of them out"
+def _groups(spec: JobSpec) -> Iterator[Finding]:
+    """Affinity groups with different cells or device models."""
+    asked = dict[str, tuple[str, str]]()
     for index, role in enumerate(spec.roles):
         if role.affinity_group and role.resources.devices.count:
-            own = (role.pinned_cell or spec.pinned_cell, role.resources.devices.model)
+            own = (pinned_cell.requested(spec, role), role.resources.devices.model)
             if asked.setdefault(role.affinity_group, own) != own:
                 message = f'roles of one group ("{role.affinity_group}") ask for one pinned cell and one device model'
                 yield ("spec", "roles", index, "affinityGroup"), message
@@ -139,17 +136,6 @@ def _commands(spec: JobSpec) -> Iterator[Finding]:
                 yield ("spec", "roles", index, "command"), "missing; say what the role runs"
     elif spec.job_type in _COMMAND_IN_ONE_ROLE and not any(role.command for role in spec.roles):
         yield ("spec", "roles", 0, "command"), "missing; say what the job runs"
-
-
-def _topology(topology: Topology) -> Iterator[Finding]:
-    group = topology.group
-    if bool(group.size) != bool(group.required):
-        missing = "required" if group.size else "size"
-        yield ("topology", "group", missing), "missing; a group has both a size and a required level"
-    if topology.spread.max_skew and not topology.spread.level:
-        yield ("topology", "spread", "level"), "missing; maxSkew bounds a spread, and there is none"
-    if topology.spread.level and group.size:
-        yield ("topology", "spread"), "replicas are either in groups or spread, not both"
 
 
 def _elsewhere(job: UnifiedJob) -> Iterator[Finding]:

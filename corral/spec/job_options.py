@@ -14,14 +14,16 @@ from corral.spec.job_parts import (
     Code,
     Dependency,
     Input,
-    Network,
     Notifications,
     Output,
     Report,
     RetryPolicy,
-    Topology,
 )
-from corral.spec.placement_rules import NodeRules, Sharing
+from corral.spec.placement import pinned_cell
+from corral.spec.placement.network import Network
+from corral.spec.placement.sharing import Sharing
+from corral.spec.placement.topology import Topology
+from corral.spec.placement_rules import NodeRules
 from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
@@ -61,11 +63,7 @@ class Standing(SpecModel):
         True,
         description="Whether others may have it yield under their queues' rules; in cells that others own it always may.",
     )
-    pinned_cell: Text = Field(
-        "",
-        max_length=253,
-        description='The pinned cell that all of it has to be in, one of its virtual cluster\'s; "" is any place.',
-    )
+    pinned_cell: Text = pinned_cell.OF_JOB
     lazy_preemption: bool = Field(
         False,
         description="Under the preset hived: whether it runs on as a guest, instead of being ended, when a job of higher "

@@ -12,7 +12,6 @@ from corral.kernel.amounts import MAX_COUNT
 from corral.spec.amount_fields import with_amounts
 from corral.spec.base import (
     Cpu,
-    Level,
     Memory,
     Name,
     OptionalEnvName,
@@ -23,7 +22,7 @@ from corral.spec.base import (
     refusal,
 )
 from corral.spec.errors import describe, did_you_mean
-from corral.spec.placement_rules import Devices, TopologySpread
+from corral.spec.placement_rules import Devices
 from corral.spec.retry_rules import ALWAYS, MOST_RETRIES
 
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGALRM")
@@ -77,25 +76,6 @@ class Resources(_Amounts):
         default_factory=dict, description="Any other resource that nodes count, by its name, such as {licences: 2}."
     )
     devices: Devices = Field(default_factory=Devices, description="The accelerators of one replica.")
-
-
-class TopologyGroup(SpecModel):
-    """Groups of consecutive replicas that are placed closer together than the rest."""
-
-    size: int = Field(0, ge=0, le=MAX_REPLICAS, description="Replicas in one group; 0 is no grouping.")
-    required: Level = Field("", description="The level that each group must be inside.")
-
-
-class Topology(SpecModel):
-    """How close together, or how far apart, the replicas are placed."""
-
-    required: Level = Field("", description='The level all must be inside, such as node or rack; "" is anywhere.')
-    preferred: Level = Field("", description="The level tried first; not being inside it is noted, not an error.")
-    group: TopologyGroup = Field(default_factory=TopologyGroup, description="Groups of consecutive replicas.")
-    spread: TopologySpread = Field(
-        default_factory=TopologySpread, description="Replicas of a role that are apart; a job's holds for each role."
-    )
-    same_model: bool = Field(False, description="All devices are of one model, whichever.")
 
 
 class RetryPolicy(SpecModel):
@@ -194,12 +174,6 @@ class Output(SpecModel):
     @classmethod
     def _stays_inside(cls, value: str) -> str:
         return _inside(value)
-
-
-class Network(SpecModel):
-    """Requirements on the network between the replicas."""
-
-    rdma: Literal["none", "preferred", "required"] = Field("none", description="Remote direct memory access.")
 
 
 def _signal(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from corral.kernel.amounts import AMOUNTS
 from corral.kernel.units import DEVICE, parse_memory
-from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
+from corral.spec.base import LabelKey, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
 from corral.spec.yaml_scalars import written
 
@@ -193,35 +193,4 @@ class NodeRules(SpecModel):
     )
     tolerations: list[Toleration] = Field(
         default_factory=list, max_length=100, description="The taints that the tasks do not mind."
-    )
-
-
-class AntiAffinity(SpecModel):
-    """Jobs that this job keeps away from, and that keep away from it."""
-
-    tags: list[Annotated[Text, Field(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=100, description="Jobs that carry one of these tags."
-    )
-    level: Level = Field("node", description="No cell of this level is shared with them.")
-
-
-class Sharing(SpecModel):
-    """With whom the job shares its nodes."""
-
-    exclusive: bool = Field(False, description="Its nodes are shared with no other job.")
-    one_task_per_node: bool = Field(
-        False, description="No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."
-    )
-    anti_affinity: AntiAffinity = Field(default_factory=AntiAffinity, description="Jobs to keep away from.")
-
-
-class TopologySpread(SpecModel):
-    """Replicas in different cells, so that the failure of one cell does not hit all."""
-
-    level: Level = Field("", description='The replicas go to different cells of this level; "" is anywhere.')
-    max_skew: int = Field(
-        0,
-        ge=0,
-        le=10_000,
-        description="The largest difference in replicas between two cells that take them; 0: as even as possible.",
     )

@@ -16,8 +16,9 @@ from corral.spec.job_parts import (
     Resources,
     RetryPolicy,
     Secret,
-    Topology,
 )
+from corral.spec.placement import pinned_cell
+from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules
 
 
@@ -71,9 +72,7 @@ class RoleOptions(SpecModel):
     nodes: NodeRules = Field(
         default_factory=NodeRules, description="Which nodes its tasks may be on, besides the job's own rules."
     )
-    pinned_cell: Text = Field(
-        "", max_length=253, description='The pinned cell that its tasks have to be in; "" is the job\'s.'
-    )
+    pinned_cell: Text = pinned_cell.OF_ROLE
     affinity_group: Text = Field(
         "",
         max_length=253,

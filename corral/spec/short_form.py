@@ -37,7 +37,8 @@ from corral.spec.abbreviations import (
 from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
 from corral.spec.errors import Path
 from corral.spec.job_options import JobOptions, Standing
-from corral.spec.job_parts import Array, Barrier, Code, Network, Report, RetryPolicy
+from corral.spec.job_parts import Array, Barrier, Code, Report, RetryPolicy
+from corral.spec.placement.network import Network
 from corral.spec.placement_rules import NodeRules
 from corral.spec.role import RoleOptions
 

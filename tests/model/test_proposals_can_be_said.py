@@ -194,3 +194,10 @@ def test_a_job_that_was_scaled_since_keeps_what_is_proposed() -> None:
     request = structs.replace(asked(job), queue="elsewhere")
     change = Change("priority", 10, 11, "…")
     assert as_said(job, request, change, structs.replace(request, priority=11)) == change
+
+
+def test_a_level_without_tags_does_not_hide_that_other_jobs_could_be_let_in() -> None:
+    level = {"roles": {"w": {"command": "true"}}, "sharing": {"exclusive": True, "antiAffinity": {"level": "rack"}}}
+    said = proposed(level, "sharing.exclusive")
+    assert said is not None
+    assert said.path == "sharing.exclusive"

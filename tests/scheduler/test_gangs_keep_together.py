@@ -17,8 +17,8 @@ from corral.scheduler import (
     could_ever_fit,
     gang_placed,
 )
-from corral.scheduler.placement.shape import RDMA_LABEL
 from corral.scheduler.planners.builtin.planning import plan
+from corral.spec.placement.network import RDMA_LABEL
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, queue, role, unknown
 
 

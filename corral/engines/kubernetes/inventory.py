@@ -32,12 +32,11 @@ from corral.engines.kubernetes.watch.foreign_pods import PODS, ForeignPods
 from corral.kernel.amounts import names_for
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.spec.dialects.accelerators import kind_of
+from corral.spec.placement.network import RDMA_LABEL
 
 _log = logging.getLogger(__name__)
 TAKEN: Final = "in use by pods that are not Corral's"
 BROKEN: Final = "the device plugin reports it as unhealthy"
-RDMA_LABEL: Final = "corral.dev/rdma"
-"""The label of nodes that `network: rdma` selects. An administrator may set it too."""
 _RDMA: Final = "rdma/"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _HEALTH: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -167,9 +166,9 @@ def translated(
 
 def _with_network(labels: dict[str, str], others: Mapping[str, int]) -> dict[str, str]:
     """Return the labels, with the RDMA label where a device plugin still has RDMA resources free."""
-    if RDMA_LABEL in labels or not rdma_resources(others):
+    if RDMA_LABEL[0] in labels or not rdma_resources(others):
         return labels
-    return {**labels, RDMA_LABEL: "true"}
+    return labels | dict([RDMA_LABEL])
 
 
 def rdma_resources(amounts: Mapping[str, int]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
         anchors = trial.anchors(request, index)
         if index.unknown or owner not in cells.quotas or anchors is None:
             continue
-        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.needs_rdma)
         for counts in wanted:
             spots = Owned(cells, owner, ask, anchors, request.inputs).place(counts)
             if spots:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 LEVELS = ("root", "engine", "block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The usual levels, widest first; the replacement for a level that an engine lacks is looked up in this order."""
 
-_NAMES = {"pcie-switch": "PCIe switch", "nvlink": "NVLink island", "numa": "NUMA node"}
-
 
 def complete(levels: Sequence[str]) -> tuple[str, ...]:
     """Return an engine's levels from `engine` down to `device`, each once.
@@ -36,8 +34,3 @@ def resolve(level: str, levels: Sequence[str], known: Sequence[Sequence[str]] = 
             lower = order[order.index(level) + 1 :]
             return next(levels.index(name) for name in (*lower, "device") if name in levels)
     return None
-
-
-def spoken(level: str) -> str:
-    """Return the display name of a level."""
-    return _NAMES.get(level, level)

@@ -12,12 +12,12 @@ from corral.model.plan import Reason
 from corral.model.requests import GangRequest
 from corral.scheduler.cells.owned_placement import owner_of
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.shape import TaskShape
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.fair_share import DEVICES
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.lending import owned_devices
+from corral.spec.placement.level_name import spoken
 
 _MOST_NAMED = 3
 _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())

@@ -14,12 +14,12 @@ from corral.model.inventory import Node
 from corral.model.plan import Reason
 from corral.model.requests import Expression, FractionRequest, GangRequest, NodeSharing
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
 from corral.scheduler.placement.shape import TaskShape
+from corral.spec.placement import sharing, topology
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -99,27 +99,20 @@ def node_sharing_conflict(index: EngineIndex, ask: EngineRequest, request: GangR
 
 
 def _rules(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
-    sharing, near = ask.sharing, [index.tree.position[node] for node in request.beside if node in index.tree.position]
-    alone: list[tuple[NodeSharing, tuple[str, ...]]] = []
-    if sharing.exclusive:
-        alone.append((NodeSharing(exclusive=True), ()))
-    if sharing.one_per_node:
-        alone.append((NodeSharing(one_per_node=True), ()))
-    if sharing.averse or (ask.tags and index.neighbours.anti_affinity):
-        alone.append((NodeSharing(averse=sharing.averse, averse_level=sharing.averse_level), ask.tags))
-    for rule, tags in alone:
+    asked, near = ask.sharing, [index.tree.position[node] for node in request.beside if node in index.tree.position]
+    avoided = bool(ask.tags and index.neighbours.anti_affinity)
+    for rule in asked.each(avoided=avoided):
+        tags = () if rule.exclusive or rule.one_per_node else ask.tags
         limits = Limits(index, ask._replace(sharing=rule, tags=tags), request.job, near, [])
         for part in ask.parts:
             count, room = request.roles[part.role].minimum, _best(index, ask, part, limits)
             if room < count:
                 yield _rule(index, ask, rule, count, room, int((limits.caps() > 0).sum()))
                 break
-    if sharing.one_per_node:
-        needed = sum(request.roles[part.role].minimum for part in ask.parts)
-        if needed > len(index.tree.nodes):
-            yield _rule(
-                index, ask, NodeSharing(one_per_node=True), needed, len(index.tree.nodes), len(index.tree.nodes)
-            )
+    if asked.one_per_node:
+        needed, nodes = sum(request.roles[part.role].minimum for part in ask.parts), len(index.tree.nodes)
+        if needed > nodes:
+            yield _rule(index, ask, NodeSharing(one_per_node=True), needed, nodes, nodes)
 
 
 def _best(index: EngineIndex, ask: EngineRequest, part: EngineRole, limits: Limits) -> int:
@@ -129,23 +122,12 @@ def _best(index: EngineIndex, ask: EngineRequest, part: EngineRole, limits: Limi
 
 
 def _rule(index: EngineIndex, ask: EngineRequest, rule: NodeSharing, count: int, room: int, nodes: int) -> Reason:
-    total = len(index.tree.nodes)
-    counts = {"needed": count, "free": room, "nodes": total, "allowed": nodes}
-    if rule.exclusive:
-        empty = f"{nodes} of {total} are empty, with room for {room} of {counted(count, 'task')}"
-        message = f"Needs nodes without other jobs: {empty}."
-        return Reason("exclusive-nodes", message, counts)
-    if rule.one_per_node:
-        message = f"Needs a node for each of its {counted(count, 'task')}; {counted(room, 'node')} can take one."
-        return Reason("one-task-per-node", message, counts)
-    level = spoken(index.tree.levels[ask.anti_affinity_depth])
-    apart = f"Keeps off each {level} with jobs tagged {', '.join(rule.averse)}" if rule.averse else "Others keep it off"
-    message = f"{apart}: {nodes} of {total} nodes are left, with room for {room} of {counted(count, 'task')}."
-    return Reason("anti-affinity", message, counts)
+    level = index.tree.levels[ask.anti_affinity_depth]
+    return Reason(*sharing.unmet(rule, level, count, room, nodes, len(index.tree.nodes)))
 
 
 def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
-    if not ask.same_model and not any(part.same_model for part in ask.parts):
+    if not ask.topology.same_model and not any(part.topology.same_model for part in ask.parts):
         return
     best, named = -1, ""
     for variant in model_choices(index, ask):
@@ -158,20 +140,12 @@ def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Ite
             best, named = sum(rooms), next((part.shape.model for part in variant.parts if part.shape.devices), "")
     needed = sum(role.minimum for role in request.roles)
     if best < needed:
-        message = (
-            f"Needs devices of one model; the best, {named}, has room for {max(best, 0)} of {counted(needed, 'task')}."
-        )
-        yield Reason("same-model", message, {"needed": needed, "free": max(best, 0)})
+        yield Reason(*topology.unmet_model(needed, named, max(best, 0)))
 
 
 def _spread(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
     for part in ask.parts:
-        if part.spread and part.max_skew:
-            level = spoken(index.tree.levels[part.spread])
-            totals = index.slots(part.shape).totals[part.spread]
-            count = request.roles[part.role].minimum
-            message = (
-                f"Needs {counted(count, 'task')} spread over {level}s with a skew of at most {part.max_skew}; "
-                f"{int((totals > 0).sum())} of {len(totals)} {level}s have room, at most for {int(totals.max())}."
-            )
-            yield Reason("spread", message, {"needed": count, "cells": len(totals), "open": int((totals > 0).sum())})
+        if part.spread and part.topology.bounded:
+            room = index.slots(part.shape).totals[part.spread].tolist()
+            count, level = request.roles[part.role].minimum, index.tree.levels[part.spread]
+            yield Reason(*topology.unmet_spread(part.topology, level, count, room))

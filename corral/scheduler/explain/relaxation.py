@@ -7,8 +7,8 @@ remove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -20,13 +20,13 @@ from corral.model.requests import (
     FractionRequest,
     GangRequest,
     NodeRules,
-    NodeSharing,
     RoleRequest,
     TopologyRequest,
 )
 from corral.model.start_estimates import Change, Written
-from corral.scheduler.cluster.topology_level import spoken
-from corral.scheduler.placement.shape import RDMA_LABEL
+from corral.spec.placement import network, pinned_cell, sharing, topology
+from corral.spec.placement.network import RDMA_LABEL
+from corral.spec.placement.rule import Weaker
 
 _GRAIN = 32
 """The number of steps in which an amount is reduced to nothing."""
@@ -53,12 +53,10 @@ def relaxations(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxat
     for role in request.roles:
         yield from _devices(request, role)
         yield _tasks(request, role)
-    if request.pinned_cell:
-        change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
-        yield [Relaxation(0.2, change, structs.replace(request, pinned_cell=""))]
-    if request.network_rdma == "required":
-        change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
-        yield [Relaxation(0.2, change, structs.replace(request, network_rdma="preferred"))]
+    for series in pinned_cell.weaker(request.pinned_cell):
+        yield [_relaxed(each, "pinnedCell", structs.replace(request, pinned_cell=each.ask)) for each in series]
+    for series in network.weaker(request.network_rdma):
+        yield [_relaxed(each, "network", structs.replace(request, network_rdma=each.ask)) for each in series]
 
 
 def amounts(request: GangRequest) -> Iterator[Relaxations]:
@@ -197,104 +195,36 @@ def _amount(request: GangRequest, role: RoleRequest, amount: Amount, size: int) 
 
 
 def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxations]:
-    def of_job(lesser: TopologyRequest) -> GangRequest:
-        return structs.replace(request, topology=lesser)
-
-    yield from _topology(request.topology, "topology", "", levels, of_job)
-    skews = {(role.topology.spread_level, role.topology.max_skew) for role in request.roles}
-    if len(request.roles) > 1 == len(skews) and all(role.topology.max_skew for role in request.roles):
-        yield [_unbounded_skew(request, request.roles, "topology", "")]
+    for of_job in topology.weaker(request.topology, levels, ""):
+        yield [_relaxed(each, "topology.", structs.replace(request, topology=each.ask)) for each in of_job]
+    for of_all in topology.weaker_of_all([role.topology for role in request.roles]):
+        yield [_relaxed(each, "topology.", _with_topologies(request, each.ask)) for each in of_all]
     for role in request.roles:
-
-        def of_role(lesser: TopologyRequest, role: RoleRequest = role) -> GangRequest:
-            return _with_role(request, role, topology=lesser)
-
-        whose = _for(request, role)
-        path = f"roles.{role.role}.topology"
-        yield from _topology(role.topology, path, whose, levels, of_role)
-        if role.topology.max_skew:
-            yield [_unbounded_skew(request, [role], path, whose)]
+        place = f"roles.{role.role}.topology."
+        for of_role in topology.weaker(role.topology, levels, _for(request, role)):
+            yield [_relaxed(each, place, _with_role(request, role, topology=each.ask)) for each in of_role]
 
 
-def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleRequest], path: str, whose: str) -> Relaxation:
-    roles = tuple(
-        structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
-        for role in request.roles
-    )
-    words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
-    change = Change(f"{path}.spread.maxSkew", concerned[0].topology.max_skew, "", words)
-    return Relaxation(0.1, change, structs.replace(request, roles=roles))
-
-
-def _topology(
-    ask: TopologyRequest, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyRequest], GangRequest]
-) -> Iterator[Relaxations]:
-    yield [
-        Relaxation(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
-        for rung, (wider, words, lesser) in enumerate(_wider(ask, "required", whose, levels))
-    ]
-    if ask.group_size > 1:
-        yield [
-            Relaxation(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
-            for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
-        ]
-    if ask.same_model:
-        words = _sentence(f"with devices of more than one model{whose}")
-        yield [
-            Relaxation(
-                0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False))
-            )
-        ]
-
-
-def _regrouped(ask: TopologyRequest, path: str, wider: str, words: str) -> Change:
-    """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
-    if not wider:
-        return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
-    return Change(f"{path}.group.required", ask.group_required, wider, words)
-
-
-def _wider(
-    ask: TopologyRequest, field: str, whose: str, levels: Sequence[str]
-) -> Iterator[tuple[str, str, TopologyRequest]]:
-    """Yield each wider level than the required one, anywhere last, as text and as a request."""
-    level: str = getattr(ask, field)
-    what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
-    if not level:
-        return
-    at = levels.index(level) if level in levels else 1
-    for wider in (*reversed(levels[1:at]), ""):
-        where = f"only inside one {spoken(wider)}" if wider else "anywhere"
-        words = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
-        lesser = structs.replace(ask, **{field: wider})
-        if not wider and field == "group_required":
-            lesser = structs.replace(lesser, group_size=0)
-        yield wider, _sentence(words), lesser
+def _with_topologies(request: GangRequest, asks: Sequence[TopologyRequest]) -> GangRequest:
+    roles = (structs.replace(role, topology=ask) for role, ask in zip(request.roles, asks, strict=True))
+    return structs.replace(request, roles=tuple(roles))
 
 
 # -- nodes and sharing ------------------------------------------------------------------------------------------------
 
 
 def _node_sharing(request: GangRequest) -> Iterator[Relaxations]:
-    sharing = request.company
-    if sharing is None:
-        return
+    for series in sharing.weaker(request.company) if request.company is not None else ():
+        yield [
+            _relaxed(each, "sharing.", structs.replace(request, company=each.ask if each.ask.asked else None))
+            for each in series
+        ]
 
-    def relaxation(size: float, field: str, before: str, words: str, lesser: NodeSharing) -> Relaxations:
-        made = structs.replace(request, company=None if lesser == NodeSharing() else lesser)
-        return [Relaxation(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
 
-    if sharing.exclusive:
-        yield relaxation(
-            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(sharing, exclusive=False)
-        )
-    if sharing.one_per_node:
-        lesser = structs.replace(sharing, one_per_node=False)
-        yield relaxation(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
-    if sharing.averse:
-        tags = ", ".join(sharing.averse)
-        lesser = structs.replace(sharing, averse=(), averse_level="node")
-        yield relaxation(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
+def _relaxed(weaker: Weaker[Any], place: str, request: GangRequest) -> Relaxation:
+    """Return the relaxation that a weaker rule makes of a request; `place` is the path of the rule in the file."""
+    change = Change(f"{place}{weaker.field}", weaker.before, weaker.after, _sentence(weaker.condition))
+    return Relaxation(weaker.size, change, request)
 
 
 def _nodes(request: GangRequest) -> Iterator[Relaxations]:

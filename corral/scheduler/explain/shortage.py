@@ -13,7 +13,6 @@ from corral.model.requests import GangRequest
 from corral.scheduler.cells.owned_placement import owner_of, place_owned
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.explain.owned_cells import own_cells_in_use
 from corral.scheduler.explain.pinned_cell import in_several_cells, not_in_pinned_cell
 from corral.scheduler.explain.placement_rule import no_amount, no_share, node_sharing_conflict, not_welcome
@@ -23,6 +22,8 @@ from corral.scheduler.placement.shape import TaskShape, gang_shape
 from corral.scheduler.placement.task_block import no_room_in_block_cell
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
+from corral.spec.placement import topology
+from corral.spec.placement.level_name import spoken
 
 _MOST_REFUSALS = 4096
 _UNREAD = Reason("unread", "It does not fit now.")
@@ -164,7 +165,7 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
     """Return everything found lacking, on the engine that lacks the least; never empty."""
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
-        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.needs_rdma)
         found = list(_on_engine(index, ask, request, trial.anchors(request, index) or NOWHERE))
         if not best or (index.tree.nodes and len(found) < len(best)):
             best = found
@@ -287,11 +288,8 @@ def _together(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> R
     needed = sum(part.shape.devices * request.roles[part.role].minimum for part in ask.parts)
     for part in ask.parts:
         if part.group_size > 1 or part.group_depth > index.tree.node_depth:
-            level = spoken(index.tree.levels[part.group_depth])
-            message = (
-                f"Each block of {part.group_size} tasks must be inside one {level}, and too few {level}s have room."
-            )
-            return Reason("no-cell-holds-block", message, {"needed": needed})
+            level = index.tree.levels[part.group_depth]
+            return Reason(*topology.unmet_groups(part.group_size, level, needed))
     level = spoken(index.tree.levels[ask.required])
     where = f"no {level} has room for all of them together" if ask.required else "together they need more than is free"
     return Reason("no-cell-holds-gang", f"Each role fits by itself, but {where}.", {"needed": needed})

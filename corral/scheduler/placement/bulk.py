@@ -24,7 +24,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
     The placements are held until the trial is undone.
     """
     first = requests[0]
-    if len(first.roles) != 1 or first.beside or first.network_rdma != "none" or first.pinned_cell:
+    if not first.goes_anywhere:
         return []
     placed: list[Placement] = []
     for index in trial.cluster.engines.values():

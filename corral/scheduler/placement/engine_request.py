@@ -5,12 +5,13 @@ A request names topology levels; the search needs depths in the engine's tree. T
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from corral.model.requests import GangRequest, NodeSharing, RoleRequest, TopologyRequest
-from corral.scheduler.cluster.topology_level import resolve, spoken
+from corral.scheduler.cluster.topology_level import resolve
 from corral.scheduler.placement.shape import TaskShape, task_shape
+from corral.spec.placement.level_name import spoken
 
 
 class Batch(NamedTuple):
@@ -39,12 +40,8 @@ class EngineRole(NamedTuple):
     group_depth: int
     spread: int = 0
     """The depth of the cells that its tasks are spread over; 0 means no spreading."""
-    max_skew: int = 0
-    same_model: bool = False
-
-    def even(self, tasks: Collection[int]) -> bool:
-        """Return whether these task counts per open cell stay within the role's `max_skew`."""
-        return not self.max_skew or max(tasks) - min(tasks) <= self.max_skew
+    topology: TopologyRequest = TopologyRequest()
+    """The rules as requested, for those that have no depth."""
 
     def batches(self, count: int, node_depth: int) -> tuple[Batch, ...]:
         """Split `count` tasks into full blocks and one block for the rest."""
@@ -73,15 +70,15 @@ class EngineRequest(NamedTuple):
     anti_affinity_depth: int = 0
     """The depth of the cells that it shares with no job matching its anti-affinity tags."""
     tags: tuple[str, ...] = ()
-    same_model: bool = False
+    topology: TopologyRequest = TopologyRequest()
+    """The rules for all roles together, as requested."""
     plain: bool = True
     """Whether it has no rule that spans several nodes or tasks; other gangs may still avoid its tags."""
 
     @property
     def particular(self) -> bool:
-        """Whether it has an exclusive, one-per-node or anti-affinity rule."""
-        sharing = self.sharing
-        return sharing.exclusive or sharing.one_per_node or bool(sharing.averse)
+        """Whether it has a rule on sharing nodes."""
+        return self.sharing.asked
 
 
 def translate(
@@ -102,10 +99,12 @@ def translate(
     parts.sort(key=_hardness)
     sharing = request.company or NodeSharing()
     depth = min(reader.level(sharing.averse_level), levels.index("node")) if sharing.averse else 0
-    model = request.topology.same_model
+    topology = request.topology
     notes = tuple(reader.notes)
-    ask = EngineRequest(required, preferred, tuple(parts), notes, reader.unknown, sharing, depth, request.tags, model)
-    special = ask.particular or model or any(part.spread or part.same_model for part in parts)
+    ask = EngineRequest(
+        required, preferred, tuple(parts), notes, reader.unknown, sharing, depth, request.tags, topology
+    )
+    special = ask.particular or topology.same_model or any(part.spread or part.topology.same_model for part in parts)
     return ask._replace(plain=not special)
 
 
@@ -152,7 +151,7 @@ class _Reader:
         if not shape.devices:
             required, preferred, depth = min(required, node), min(preferred, node), min(depth, node)
         spread = min(self.level(topology.spread_level), node)
-        return EngineRole(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
+        return EngineRole(at, shape, required, preferred, size, depth, spread, topology)
 
     def level(self, level: str) -> int:
         """Return the depth of a required level, or of the next narrower level where the engine lacks it."""

@@ -61,7 +61,7 @@ class _Tries:
         """The skew of each such role in the division that was tried last."""
 
     def place(self) -> bool:
-        """Place all roles; those without a `max_skew` as evenly as further tries, within their bound, achieve."""
+        """Place all roles; those without a bound on the skew as evenly as further tries, within their bound, achieve."""
         mark, spots = self.search.index.mark(), len(self.search.spots)
         if not self._somewhere():
             return False
@@ -178,8 +178,8 @@ class _Tries:
         cells = self.search.tree.cells[part.spread]
         counts = Counter(cells.of[spot.at] for spot in self.search.spots if spot.role == part.role)
         found = [counts[cell] for cell in self.search.open_cells(part, *scope)]
-        if part.max_skew:
-            return part.even(found)
+        if part.topology.bounded:
+            return part.topology.even(found)
         self._skews[part.role] = max(found) - min(found)
         return self._most_skew is None or self._skews[part.role] <= self._most_skew
 

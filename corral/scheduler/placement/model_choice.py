@@ -14,14 +14,14 @@ _MOST = 64
 
 def model_choices(index: EngineIndex, ask: EngineRequest) -> Iterator[EngineRequest]:
     """Yield the request with a model filled in wherever it needs equal models, scarcest model first."""
-    if not ask.same_model and not any(part.same_model for part in ask.parts):
+    if not ask.topology.same_model and not any(part.topology.same_model for part in ask.parts):
         yield ask
         return
-    if ask.same_model:
+    if ask.topology.same_model:
         for model in _models(index, ask.parts):
             yield ask._replace(parts=tuple(_of_model(part, model) for part in ask.parts))
         return
-    choices = [_models(index, (part,)) if part.same_model else [""] for part in ask.parts]
+    choices = [_models(index, (part,)) if part.topology.same_model else [""] for part in ask.parts]
     for models in islice(product(*choices), _MOST):
         yield ask._replace(
             parts=tuple(

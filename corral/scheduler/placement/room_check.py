@@ -31,7 +31,7 @@ class RoomCheck:
 
 def room_check(trial: Trial, request: GangRequest, shape: Hashable) -> RoomCheck | None:
     """Return the check of a gang's room; None if only the search can tell."""
-    if len(request.roles) != 1 or request.beside or request.network_rdma != "none" or request.pinned_cell:
+    if not request.goes_anywhere:
         return None
     totals: list[tuple[EngineIndex, Slots, int]] = []
     for index in trial.cluster.engines.values():

@@ -388,7 +388,7 @@ class Search:
         counts = evenly(room, {at: there[at] for at in room}, batch.blocks)
         if counts is None:
             return False
-        if not part.even([counts[at] + there[at] for at in room]):
+        if not part.topology.even([counts[at] + there[at] for at in room]):
             return False
         mark = len(self.spots)
         for at, count in counts.items():

@@ -7,9 +7,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from corral.model.requests import FractionRequest, GangRequest, NodeRules, RoleRequest
-
-RDMA_LABEL = ("corral.dev/rdma", "true")
-"""The label of nodes with remote direct memory access (RDMA)."""
+from corral.spec.placement.network import RDMA_LABEL
 
 Amounts = tuple[tuple[str, int], ...]
 """Amounts of resources by name, sorted by name."""

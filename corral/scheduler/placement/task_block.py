@@ -11,13 +11,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from corral.kernel.ids import TaskKey
-from corral.kernel.units import counted
 from corral.model.plan import Reason
 from corral.model.requests import GangRequest, RoleRequest
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
+from corral.spec.placement import topology
+from corral.spec.placement.level_name import spoken
 
 if TYPE_CHECKING:
     from corral.scheduler.placement.search import Search, Spot
@@ -127,18 +127,14 @@ def no_room_in_block_cell(search: Search, request: GangRequest) -> Reason | None
     if not search.anchors.blocks:
         return None
     tree, ask = search.index.tree, search.ask
-    for part, block, tasks, home in _returning(search, ask, [role.minimum or 1 for role in request.roles]):
+    for part, _, tasks, home in _returning(search, ask, [role.minimum or 1 for role in request.roles]):
         room = next(few for few in range(len(tasks), -1, -1) if search.fits_block_cell(part, few, home))
         if room == len(tasks):
             continue
         role, level = request.roles[part.role].role, spoken(tree.levels[part.group_depth])
-        first, name = block * part.group_size, next(home.cells(tree, part.group_depth)).name
+        name = next(home.cells(tree, part.group_depth)).name
         where = f"the {level} {name}" if part.group_depth <= tree.node_depth else f"one {level} of {name}"
-        message = (
-            f"{role} {', '.join(map(str, tasks))} must be in {where} with the rest of the block "
-            f"({first} to {first + part.group_size - 1}); there is room for {room} of {counted(len(tasks), 'task')}."
-        )
-        return Reason("no-room-in-block", message, {"needed": len(tasks), "free": room, "block": block})
+        return Reason(*topology.unmet_group(role, tasks, part.group_size, where, room))
     return None
 
 

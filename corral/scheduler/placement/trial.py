@@ -17,12 +17,13 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_fraction import unenforced
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.engine_request import EngineRequest, translate
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
 from corral.scheduler.placement.shape import gang_shape, scattered
 from corral.scheduler.placement.task_block import Blocks, blocks_of, numbered
+from corral.spec.placement import network
+from corral.spec.placement.level_name import spoken
 
 _MOST_REQUESTS = 4096
 
@@ -145,7 +146,7 @@ class Trial:
         """
         for engine, at in places:
             index = self.cluster.engines[engine]
-            ask = self.engine_request(request, index, shape, rdma=request.network_rdma == "required")
+            ask = self.engine_request(request, index, shape, rdma=request.needs_rdma)
             if not ask.plain or limited(index, ask) or any(index.room_at(part.shape, at) for part in ask.parts):
                 return True
         return False
@@ -213,8 +214,7 @@ class Trial:
 
     def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
         """Yield a search for every engine that may hold the gang: first with its preferred network, then without."""
-        networks = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
-        for rdma in networks if not request.in_several_cells else ():
+        for rdma in network.tries(request.network_rdma) if not request.in_several_cells else ():
             for index in self.cluster.engines.values():
                 if index.unknown:
                     continue
@@ -291,7 +291,7 @@ class Trial:
         )
         notes = ask.notes + _missed(request, ask, index, spots) if _has_preferences(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
-            notes = (*notes, "no place with the preferred network (RDMA) was free")
+            notes = (*notes, network.NOT_PREFERRED)
         if any(part.shape.share for part in ask.parts):
             notes = (*notes, *unenforced(index.tree, spots))
         return Placement(tasks, notes)

@@ -19,7 +19,7 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, attempt_id, parse_attempt_id
 from corral.model.inventory import ELSEWHERE, LEVELS, MPS_LABEL
 from corral.scheduler.cluster.topology_tree import natural
-from corral.scheduler.placement.shape import RDMA_LABEL
+from corral.spec.placement.network import RDMA_LABEL
 
 KEY_BYTES: Final = 32
 """Bytes of the secret key of a keyed hash."""

@@ -10,7 +10,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
-from corral.model.requests import ALONE, GangRequest, RoleRequest, TopologyRequest
+from corral.model.requests import ALONE, GangRequest, RoleRequest
 from corral.scheduler.cluster.allocation import task_allocation
 from corral.scheduler.cluster.cluster import placed_allocation
 from corral.scheduler.cluster.engine_index import EngineIndex
@@ -20,6 +20,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.algorithm import PodPlacement
 from corral.scheduler.planners.hived.pod_mapping import BoundTask, written
 from corral.scheduler.planners.hived.state_fold import Hived
+from corral.spec.placement import network, sharing, topology
 
 _MOST_SHAPES = 256
 
@@ -27,8 +28,12 @@ _MOST_SHAPES = 256
 def not_in_hived(request: GangRequest) -> Reason | None:
     """Return the reason naming requested features that HiveD does not support; None if there are none."""
     requirements = [
-        *_levels("the job", request.topology),
-        *(requirement for role in request.roles for requirement in _levels(f"role {role.role}", role.topology)),
+        *topology.outside_hived("the job", request.topology),
+        *(
+            requirement
+            for role in request.roles
+            for requirement in topology.outside_hived(f"role {role.role}", role.topology)
+        ),
         *(requirement for role in request.roles for requirement in _devices(role)),
     ]
     models: dict[str, set[str]] = defaultdict(set)
@@ -37,28 +42,12 @@ def not_in_hived(request: GangRequest) -> Reason | None:
             models[role.affinity].add(role.devices.model)
     if any(len(each) > 1 for each in models.values()):
         requirements.append("devices of several models in one affinity group")
-    sharing = request.company
-    if sharing is not None and (sharing.exclusive or sharing.one_per_node or sharing.averse):
-        requirements.append("who may be beside it")
-    if request.network_rdma == "required":
-        requirements.append("a network with remote direct memory access")
+    requirements += sharing.outside_hived(request.company)
+    requirements += network.outside_hived(request.network_rdma)
     if not requirements:
         return None
     message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(requirements)}."
     return Reason("not-in-hived", message, {"wishes": len(requirements)})
-
-
-def _levels(who: str, topology: TopologyRequest) -> list[str]:
-    requirements = []
-    if topology.required:
-        requirements.append(f"{who} inside one {topology.required}")
-    if topology.group_size and topology.group_required:
-        requirements.append(f"{who} in groups of {topology.group_size}")
-    if topology.spread_level:
-        requirements.append(f"{who} spread over {topology.spread_level}s")
-    if topology.same_model:
-        requirements.append(f"{who} on devices of one model")
-    return requirements
 
 
 def _devices(role: RoleRequest) -> list[str]:
