@@ -241,9 +241,9 @@ async def test_a_node_tells_only_of_tasks_that_control_has_there(far: House) -> 
 async def test_an_agent_of_no_node_and_a_second_one_of_a_node_are_refused(far: House) -> None:
     await far.begin()
     direct = Direct(far)
-    with pytest.raises(InvalidInput, match="says that it is 'elsewhere', which is no node of an engine"):
+    with pytest.raises(InvalidInput, match="calls itself 'elsewhere'; no engine has a node of that name"):
         direct.take("elsewhere")
-    with pytest.raises(InvalidInput, match="no node"):
+    with pytest.raises(InvalidInput, match="no engine has a node"):
         Direct(far, here=("far",)).take("node0")
     direct.take("node0", host="a")
     with pytest.raises(InvalidInput, match="It tells of far/node0, of which http://a:9102 tells already"):

@@ -77,7 +77,9 @@ class AgentCollection:
         said = target.address.node or page.node
         node = next((name for each in self._engines if (name := f"{each}/{said}") in self._control.machines.nodes), "")
         if not node:
-            raise InvalidInput("agent-of-no-node", f"It says that it is {said[:100]!r}, which is no node of an engine.")
+            raise InvalidInput(
+                "agent-of-no-node", f"It calls itself {said[:100]!r}; no engine has a node of that name."
+            )
         samples = Samples(tuple(named for each in page.values if (named := self._named(node, each)) is not None))
         now = self._steady()
         with self._lock:
