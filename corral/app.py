@@ -286,7 +286,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.input_locations import locate_inputs
     from corral.control.lease import Leadership
     from corral.control.loop import Control
-    from corral.control.metrics.control_metrics import measure_here
+    from corral.control.metrics.control_metrics import MeasureSettings, measure
     from corral.control.metrics.series_sources import series_sources
     from corral.control.part_time_limit import PartTimeLimit
     from corral.control.retention import Housekeeping
@@ -391,9 +391,7 @@ async def _control(settings: Settings) -> None:
             routes = read_routes(settings.alert_actions, mail=bool(settings.mail_server))
         beside += _notices(settings, control, key, routes.webhooks if routes is not None else {})
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
-        folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
-        how = settings.metrics_seconds, settings.metrics_parts
-        beside += measure_here(control, control_api.metrics, here, *how, folders)
+        beside += measure(control, control_api.metrics, here, MeasureSettings.of(settings))
         beside += watches
         beside += watchers(control, control_api, ReportSettings.of(settings))
         if settings.alert_rules is not None or settings.alert_actions is not None:

@@ -1,7 +1,7 @@
 """Run a node's agent: the collector as a process of its own, with a listener for Prometheus.
 
-The listener serves `/metrics` and `/healthz` and nothing else. It is written for that alone, because a web framework
-would take more memory than the collector.
+The listener serves `/metrics`, `/samples` for a server, `/healthz` and nothing else. It is written for that alone, because
+a web framework would take more memory than the collector.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import hmac
 import ipaddress
 import os
 import signal
+import socket
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ import structlog
 
 from corral import logs
 from corral.kernel.errors import InvalidInput, Unavailable
+from corral.model.metrics import agent_page
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
@@ -53,6 +56,8 @@ class Options:
     dcgm_folder: Path | None = None
     """Where DCGM exporter looks for the jobs of each GPU; None writes nothing."""
     amd_folder: Path | None = None
+    node: str = ""
+    """The node's name; "" is that of `NODE_NAME` or the machine."""
 
 
 def run(options: Options) -> int:
@@ -66,18 +71,19 @@ def run(options: Options) -> int:
             "agent-without-token",
             f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
         )
+    node = options.node or os.environ.get("NODE_NAME", "") or socket.gethostname()
     folders = LabelFolders(options.dcgm_folder, options.amd_folder)
-    collector = Collector(parts=parts_of(options.parts), host=os.environ.get("NODE_NAME", ""), labels=folders)
-    asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds)))
+    collector = Collector(parts=parts_of(options.parts), host=node, labels=folders)
+    asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds), node))
     return 0
 
 
-async def _serve(options: Options, rounds: Rounds) -> None:
+async def _serve(options: Options, rounds: Rounds, node: str) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    listener = MetricsListener(rounds, options.token_file, ProcessFigures("node-agent"))
+    listener = MetricsListener(rounds, options.token_file, ProcessFigures("node-agent"), node=node)
     await rounds.collect()
     try:
         server = await asyncio.start_server(listener.answer, options.host, options.port, limit=_MOST_HEAD)
@@ -99,8 +105,12 @@ async def _serve(options: Options, rounds: Rounds) -> None:
 class MetricsListener:
     """Answers requests with the last samples. A page is made once for each round and kind of caller."""
 
-    def __init__(self, rounds: Rounds, token_file: Path | None, process: ProcessFigures | None = None) -> None:
-        """`process` tells what the agent itself uses."""
+    def __init__(
+        self, rounds: Rounds, token_file: Path | None, process: ProcessFigures | None = None, *, node: str = ""
+    ) -> None:
+        """`process` tells what the agent itself uses; `node` is the name that `/samples` tells."""
+        self._node = node
+        self._values: tuple[Samples, bytes] | None = None
         self._rounds, self._token_file = rounds, token_file
         self._callers = 0
         self._process = process
@@ -138,11 +148,15 @@ class MetricsListener:
             return 405, "text/plain", b"Only GET is answered.\n"
         if path == "/healthz":
             return 200, "text/plain", b"ok\n"
-        if path != "/metrics":
-            return 404, "text/plain", b"There is only /metrics and /healthz.\n"
+        if path not in ("/metrics", agent_page.PATH):
+            return 404, "text/plain", b"There is only /metrics, /samples and /healthz.\n"
         given = next((line.partition(":")[2] for line in lines if line.lower().startswith("authorization:")), None)
         if given is not None and not self._knows(given):
             return 401, "text/plain", b"The token is not that of the agent's token file.\n"
+        if path == agent_page.PATH:
+            if given is None:
+                return 401, "text/plain", b"/samples names jobs: it needs the token of the agent's token file.\n"
+            return 200, "application/json", await self._samples()
         return 200, CONTENT_TYPE, await self._page(everybody=given is None)
 
     def _knows(self, given: str) -> bool:
@@ -157,6 +171,12 @@ class MetricsListener:
             log.warning("the token file cannot be read", reason=error.strerror)
             return False
         return bool(right) and hmac.compare_digest(token.strip().encode("latin-1"), right)
+
+    async def _samples(self) -> bytes:
+        samples = self._rounds.samples()
+        if self._values is None or self._values[0] is not samples:
+            self._values = samples, await asyncio.to_thread(agent_page.encode_values, samples)
+        return agent_page.encode_page(self._node, time.time(), self._values[1])
 
     async def _page(self, *, everybody: bool) -> bytes:
         samples = self._rounds.samples()

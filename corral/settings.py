@@ -383,6 +383,16 @@ class Settings(BaseSettings):
         description="The folder in which AMD's device metrics exporter looks for the job of each GPU "
         "(`/var/run/exporter`). Files there whose names are numbers are Corral's alone.",
     )
+    agents: str = Field(
+        default="",
+        description="Where the agents of other machines (`corral node-agent`) are asked for their figures, separated by "
+        "commas: `http://HOST:PORT`. Each network address of a host is an agent; with `{node}` for the host there is one "
+        "for each node (docs/monitoring.md).",
+    )
+    agents_token_file: Path | None = Field(
+        default=None,
+        description="The file of the bearer token with which agents are asked: that of their --token-file.",
+    )
     health: str = Field(
         default="cordon",
         pattern="^(off|watch|prefer|cordon)$",

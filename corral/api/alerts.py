@@ -9,8 +9,10 @@ from fastapi import APIRouter, Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.parameters import After, Limit
 from corral.model.alerts.matchers import LONGEST_MATCHER
-from corral.model.alerts.views import AlertList, SilenceList, SilenceView, Taken
+from corral.model.alerts.views import AlertList, PastAlertView, SilenceList, SilenceView, Taken
+from corral.model.records import Page
 from corral.service.alerts.alerts import LONGEST_SILENCE
 from corral.service.alerts.webhook import WebhookCall
 
@@ -41,6 +43,36 @@ async def list_alerts(
     Administrators are shown all, others those whose labels name them or their job. A silenced alert names its silences.
     """
     return Json(await service_of(request).alerts.list(actor, match or ()))
+
+
+@router.get("/alerts/history", responses=answers(Page[PastAlertView]))
+async def list_past_alerts(
+    request: Request,
+    actor: Caller,
+    match: Annotated[
+        list[str] | None,
+        Query(max_length=20, description='Only alerts that meet this matcher, such as severity="fatal".'),
+    ] = None,
+    begin: Annotated[
+        str,
+        Query(
+            alias="from",
+            max_length=40,
+            description="Only alerts that fired from this time on, in RFC 3339; usually a week ago.",
+        ),
+    ] = "",
+    end: Annotated[
+        str, Query(alias="to", max_length=40, description="Only alerts that fired before this time; usually now.")
+    ] = "",
+    limit: Limit = 100,
+    after: After = "",
+) -> Json:
+    """List the alerts that have fired, the latest first: those of 90 days, at most 20,000.
+
+    Administrators are shown all, others those whose labels name them or their job.
+    """
+    alerts = service_of(request).alerts
+    return Json(await alerts.history(actor, match or (), begin=begin, end=end, limit=limit, after=after))
 
 
 @router.get("/alerts/silences", responses=answers(SilenceList))

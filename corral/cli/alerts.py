@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,10 +12,11 @@ import click
 from corral.cli.accounts import Listing
 from corral.cli.connection import connect
 from corral.cli.output import output_option, paint, say, show, table
+from corral.cli.paging import items
 from corral.kernel.units import counted, parse_duration
 
 if TYPE_CHECKING:
-    from corral.client.schema import AlertView
+    from corral.client.schema import AlertView, PastAlertView
 
 _COLOURS: Final = {"firing": "red", "pending": "yellow", "resolved": "green"}
 _MOST_BYTES: Final = 1024 * 1024
@@ -39,6 +41,7 @@ def alerts_command(context: click.Context, matchers: Sequence[str], output: str)
     \b
     corral alerts
     corral alerts -m severity=fatal -m 'node_name=~"rack3-.*"'
+    corral alerts history --since 30d
     corral alerts silence node_name=rack3-n1 --for 2h --reason 'new fans'
     corral alerts check examples/prometheus/corral.rules.yml
     """
@@ -58,9 +61,54 @@ def _row(alert: AlertView) -> tuple[str, ...]:
     state = paint(alert["state"], _COLOURS.get(alert["state"], ""))
     if alert["silencedBy"]:
         state += f" (silenced by {', '.join(alert['silencedBy'])})"
+    return alert["name"], state, alert["severity"], alert["since"], alert["source"], _summary(alert)
+
+
+@alerts_command.command("history")
+@click.option(
+    "-m",
+    "--match",
+    "matchers",
+    multiple=True,
+    metavar="MATCHER",
+    help='Only these, such as severity="fatal"; repeat it.',
+)
+@click.option(
+    "--since", default="7d", show_default=True, metavar="TIME", help="How far to look back, such as 12h or 90d."
+)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most alerts to list.")
+@output_option
+def list_history(matchers: Sequence[str], since: str, limit: int, output: str) -> None:
+    """List the alerts that have fired, the latest first; they are kept for 90 days.
+
+    \b
+    corral alerts history --since 30d -m alertname=NodeNotReady
+    """
+    from corral.model.records import rfc3339
+
+    try:
+        seconds = parse_duration(since)
+    except ValueError as error:
+        raise click.UsageError(f"--since: {error}") from None
+    begin = rfc3339(max(0.0, time.time() - seconds))
+    with connect() as client:
+        found = items(client.alert_history, limit, matchers=matchers, begin=begin)
+    if show(found, output, names=[each["fingerprint"] for each in found]):
+        return
+    if not found:
+        say("No alert has fired.")
+        return
+    click.echo(table(("ALERT", "SEVERITY", "FIRED", "ENDED", "SOURCE", "SUMMARY"), [_past(each) for each in found]))
+
+
+def _past(alert: PastAlertView) -> tuple[str, ...]:
+    ended = alert["endedAt"] or paint("it fires", "red")
+    return alert["name"], alert["severity"], alert["firedAt"], ended, alert["source"], _summary(alert)
+
+
+def _summary(alert: AlertView | PastAlertView) -> str:
     labels = ", ".join(f'{name}="{value}"' for name, value in alert["labels"].items() if name != "alertname")
-    summary = alert["annotations"].get("summary", labels)
-    return alert["name"], state, alert["severity"], alert["since"], alert["source"], summary
+    return alert["annotations"].get("summary", labels)
 
 
 @alerts_command.command("silences")

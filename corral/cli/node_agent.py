@@ -49,6 +49,12 @@ from corral.kernel.errors import InvalidInput
     help="Write the job of each GPU to this folder, for AMD's exporter (/var/run/exporter).",
 )
 @click.option(
+    "--node",
+    default="",
+    metavar="NAME",
+    help="The node's name as its engine has it; without it `NODE_NAME`, or the machine's name.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
@@ -62,9 +68,10 @@ def node_agent_command(
     parts: str,
     dcgm_folder: Path | None,
     amd_folder: Path | None,
+    node: str,
     log_level: str,
 ) -> int:
-    """Measure this node's tasks, devices and the machine itself, for Prometheus.
+    """Measure this node's tasks, devices and the machine itself, for Prometheus and a server.
 
     A server whose tasks run on its own machine does this by itself. Needs root to see the tasks of other users. Runs
     until SIGTERM.
@@ -76,7 +83,7 @@ def node_agent_command(
     from corral import nodeagent
 
     host, port = _address(listen)
-    options = nodeagent.Options(host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder)
+    options = nodeagent.Options(host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder, node)
     return nodeagent.run(options)
 
 

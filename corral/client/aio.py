@@ -262,6 +262,7 @@ class AsyncClient:
     remove_channel = _asks(operations.notifications.remove_channel)
     notifications = _asks(operations.notifications.notifications)
     alerts = _asks(operations.alerts.alerts)
+    alert_history = _asks(operations.alerts.alert_history)
     silences = _asks(operations.alerts.silences)
     silence = _asks(operations.alerts.silence)
     unsilence = _asks(operations.alerts.unsilence)

@@ -904,6 +904,24 @@ class OtherApplication(TypedDict):
     used: Amounts
 
 
+class PastAlertView(TypedDict):
+    """An alert that fired."""
+
+    fingerprint: str
+    """A short name of the alert, the same for the same labels."""
+    name: str
+    """The name of its rule."""
+    severity: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    value: float | None
+    """The value of the rule's expression; null where the source tells none."""
+    firedAt: str
+    endedAt: str | None
+    """null while it fires."""
+    source: Literal["rules", "alertmanager"]
+
+
 class PortsView(TypedDict):
     """The ports of a running task, for users who may enter it."""
 

@@ -141,7 +141,7 @@ class ControlApi:
         self._longer_series = longer_series
         self._keeper: SeriesKeeper | None = None
         if series is not None:
-            self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now)
+            self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now, self.metrics.of_machines)
             control.on_stored.append(self._keeper.stored)
 
     async def serve(self) -> None:

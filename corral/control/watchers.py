@@ -28,7 +28,7 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     """The loops that run beside a control. Raises InvalidInput for settings that cannot be read."""
     to, at = settings.report_mail_to, settings.report_mail_at
     reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
-    loops = [IdleKeeper(control, api.metrics.samples).run(control.ready)]
+    loops = [IdleKeeper(control, api.metrics.everywhere).run(control.ready)]
     if reports is not None:
         loops.append(reports.run(control.ready))
     return loops

@@ -12,6 +12,7 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import AuditWrite
 from corral.model.alerts.stored import MOST_ALERTS, MOST_SILENCES, AlertSource, Silence, StoredAlert
 from corral.store import tables
+from corral.store.alert_history import note_changes
 from corral.store.audit import write_audit
 from corral.store.database import Database, rows
 from corral.store.rows import encode, put
@@ -39,13 +40,18 @@ class AlertRecords(Database):
         return _in_order([_ALERT.decode(row.doc) for row in found])
 
     async def replace_alerts(self, source: AlertSource, merge: Merge) -> None:
-        """Replace the alerts of a source; of more than MOST_ALERTS those that fire and are older stay."""
+        """Replace the alerts of a source; of more than MOST_ALERTS those that fire and are older stay.
+
+        Those that began or ceased to fire are in the history.
+        """
 
         def run(transaction: Transaction) -> None:
             query = select(_alerts.c.fingerprint, _alerts.c.doc).where(_alerts.c.source == str(source))
             before = {row.fingerprint: row.doc for row in transaction.read(query)}
-            merged = _in_order(list(merge({key: _ALERT.decode(doc) for key, doc in before.items()})))[:MOST_ALERTS]
+            known = {key: _ALERT.decode(doc) for key, doc in before.items()}
+            merged = _in_order(list(merge(dict(known))))[:MOST_ALERTS]
             after = {each.fingerprint: encode(each) for each in merged}
+            note_changes(transaction, known, {each.fingerprint: each for each in merged}, self.clock.now())
             gone = [key for key in before if key not in after]
             for begin in range(0, len(gone), _AT_ONCE):
                 named = _alerts.c.fingerprint.in_(gone[begin : begin + _AT_ONCE])

@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
+from corral.store.alert_history import AlertHistory
 from corral.store.alert_records import AlertRecords
 from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
@@ -79,6 +80,7 @@ class Store(
     NotificationChannels,
     NotificationOutbox,
     AlertRecords,
+    AlertHistory,
     IdleRecords,
 ):
     """The open store."""

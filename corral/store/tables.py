@@ -417,6 +417,18 @@ alerts = Table(
     Column("doc", Text, nullable=False),
 )
 
+alert_history = Table(
+    "alert_history",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("fingerprint", Text, primary_key=True),
+    Column("fired_at", Double, primary_key=True),
+    Column("ended_at", Double, nullable=False),
+    Column("about", Text, nullable=False),
+    Column("doc", Text, nullable=False),
+    Index("alert_history_by_time", "fired_at"),
+)
+
 silences = Table(
     "silences",
     metadata,

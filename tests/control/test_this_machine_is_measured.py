@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.control_api import ControlApi
-from corral.control.metrics.control_metrics import measure_here
+from corral.control.metrics.control_metrics import MeasureSettings, measure
 from corral.control.metrics.node_collection import NodeCollection
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
@@ -99,7 +99,11 @@ async def test_samples_that_are_old_are_no_longer_told(monkeypatch: pytest.Monke
 async def test_nothing_is_measured_without_need(house: House, tmp_path: Path) -> None:
     await house.begin()
     api = ControlApi(house.control, tmp_path / "unused.sock")
-    assert measure_here(house.control, api.metrics, [], 5.0, "tasks") == []
-    assert measure_here(house.control, api.metrics, ["local"], 0.0, "tasks") == [] and not api.metrics.sources
+    settings = MeasureSettings(5.0, "tasks", None, None, "", None)
+    assert measure(house.control, api.metrics, [], settings) == []
+    assert measure(house.control, api.metrics, ["local"], settings._replace(metrics_seconds=0.0)) == []
+    assert not api.metrics.sources
     with pytest.raises(InvalidInput, match="There is no part 'disk' to measure"):
-        measure_here(house.control, api.metrics, ["local"], 5.0, "tasks,disk")
+        measure(house.control, api.metrics, ["local"], settings._replace(metrics_parts="tasks,disk"))
+    with pytest.raises(InvalidInput, match="The address of an agent is http://HOST:PORT"):
+        measure(house.control, api.metrics, [], settings._replace(agents="ftp://gpu-7"))

@@ -98,6 +98,9 @@ def test_alerts_are_listed_silenced_and_told(server: Platform) -> None:
     assert "a test" in server.corral("alerts", "silences")
     server.corral("alerts", "unsilence", silence)
     assert _alerts(server)[0]["silencedBy"] == []
+    (past,) = json.loads(server.corral("alerts", "history", "-m", "severity=info", "-o", "json"))
+    assert (past["name"], past["firedAt"], past["endedAt"]) == ("Leads", leads["firedAt"], None)
+    assert "it fires" in server.corral("alerts", "history")
 
 
 def test_a_receiver_is_told_in_the_words_of_an_alertmanager(server: Platform, receiver: Receiver) -> None:

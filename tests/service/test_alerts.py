@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -103,6 +104,44 @@ async def test_users_see_alerts_about_themselves_and_their_jobs(service: Service
     assert await names(service, ROOT, "alertname=~A|C", 'node_name!=""') == ["C"]
     with pytest.raises(InvalidInput, match="A matcher is written as"):
         await names(service, ROOT, "no matcher")
+
+
+async def test_the_history_has_alerts_of_days_ago_for_those_whom_they_are_about(
+    service: Service, clock: VirtualClock
+) -> None:
+    def alert(name: str, **labels: str) -> StoredAlert:
+        now = clock.now()
+        return StoredAlert(
+            AlertSource.RULES, name, {"alertname": name, **labels}, {"summary": "x"}, "firing", now, 1, now
+        )
+
+    store = service.context.store
+    labels = {"A": {"job_name": "ann~x"}, "B": {"severity": "fatal"}, "C": {"username": "bob"}}
+    for name in labels:
+        told = [alert(name, **labels[name])]
+        await store.replace_alerts(AlertSource.RULES, partial(lambda told, before: told, told))
+        clock.advance(86_400)
+    await store.replace_alerts(AlertSource.RULES, lambda before: [])
+    assert await names(service, ROOT) == []
+    page = await service.alerts.history(ROOT)
+    assert [(each.name, each.ended_at) for each in page.items] == [
+        ("C", "2023-11-17T22:13:20.000Z"), ("B", "2023-11-16T22:13:20.000Z"), ("A", "2023-11-15T22:13:20.000Z")
+    ]  # fmt: skip
+    assert page.items[1].severity == "fatal" and page.items[1].fired_at == "2023-11-15T22:13:20.000Z"
+    assert [each.name for each in (await service.alerts.history(ANN)).items] == ["A"]
+    assert [each.name for each in (await service.alerts.history(BOB)).items] == ["C"]
+    assert [each.name for each in (await service.alerts.history(ROOT, ["severity=fatal"])).items] == ["B"]
+    within = await service.alerts.history(ROOT, begin="2023-11-15T00:00:00Z", end="2023-11-16T00:00:00Z")
+    assert [each.name for each in within.items] == ["B"]
+    first = await service.alerts.history(ROOT, limit=2)
+    second = await service.alerts.history(ROOT, limit=2, after=first.next or "")
+    assert [each.name for each in (*first.items, *second.items)] == ["C", "B", "A"] and second.next is None
+    with pytest.raises(InvalidInput, match="has no length"):
+        await service.alerts.history(ROOT, begin="2023-11-16T00:00:00Z", end="2023-11-15T00:00:00Z")
+    with pytest.raises(InvalidInput, match="A matcher is written as"):
+        await service.alerts.history(ROOT, ["no matcher"])
+    with pytest.raises(InvalidInput):
+        await service.alerts.history(ROOT, after="no cursor")
 
 
 async def test_a_silence_names_itself_and_ends(service: Service, clock: VirtualClock) -> None:

@@ -31,6 +31,8 @@ EVERY_SECONDS: Final = 30.0
 """Seconds between two evaluations."""
 _REST: Final = 50.0
 """Multiple of an evaluation's own time that passes before the next one: rules take at most 2 % of a core."""
+_TOLD_ROUNDS: Final = 3.0
+"""Rounds in which an agent's figures must have come; a node without them has no series, and no alert."""
 _MOST_EVENTS: Final = 20
 """The most events of an evaluation; of more, the last one tells their number."""
 
@@ -67,8 +69,11 @@ class AlertKeeper:
         *,
         instance: str = "",
         actions: AlertActions | None = None,
+        machines: Callable[[float], Mapping[str, Samples]] = lambda rounds: {},
     ) -> None:
-        """`samples` tells what is measured now; `instance` is the label of that name of all series.
+        """`samples` tells what is measured now; `instance` is the label of that name of its series.
+
+        `machines` are, by node, what agents of other machines told within a number of rounds.
 
         `actions` are done about alerts of the rules and of Alertmanager.
         """
@@ -76,7 +81,7 @@ class AlertKeeper:
         self._rules = RulesEvaluator(groups)
         self._series = SampleSeries(self._rules.selectors, self._rules.past, instance)
         self._store = store
-        self._samples = samples
+        self._samples, self._machines = samples, machines
         self._clock = clock
         self._cost = 0.0
         """Seconds of processor time of the last evaluation."""
@@ -100,7 +105,7 @@ class AlertKeeper:
         if self._known is None:
             await self._restore()
         now = self._clock.now()
-        self._cost = await asyncio.to_thread(self._step, self._samples(), now)
+        self._cost = await asyncio.to_thread(self._step, self._samples(), self._machines(_TOLD_ROUNDS), now)
         self._tell_errors()
         found = {}
         for rule, alert in self._rules.alerts():
@@ -135,9 +140,9 @@ class AlertKeeper:
         self._rules.restore((each.rule, _restored(each)) for each in known)
         self._known = {each.fingerprint: each for each in known}
 
-    def _step(self, samples: Samples, now: float) -> float:
+    def _step(self, samples: Samples, machines: Mapping[str, Samples], now: float) -> float:
         begun = time.thread_time()
-        self._series.read(samples, now)
+        self._series.read(samples, now, machines)
         self._rules.evaluate(self._series, now)
         return time.thread_time() - begun
 

@@ -37,5 +37,5 @@ def keeper_of_files(
     actions = AlertActions(routes, control.store) if routes is not None else None
     return AlertKeeper(
         groups, control.store, metrics.samples, control.clock,
-        instance=url.partition("://")[2], actions=actions,
+        instance=url.partition("://")[2], actions=actions, machines=metrics.of_machines,
     )  # fmt: skip

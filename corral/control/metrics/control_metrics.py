@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
 from corral.model.metrics.samples import Samples
 from corral.service.metrics.process import ProcessFigures
+
+if TYPE_CHECKING:
+    from corral.control.metrics.agent_collection import AgentCollection
 
 _KEPT_FOR: Final = 50.0
 """Multiple of the gauges' cost in thread time for which they are used again."""
@@ -27,6 +31,20 @@ class ControlMetrics:
         self.sources: list[Callable[[], Samples]] = []
         """What else is told, such as what this machine's collector measured last."""
 
+        self.agents: AgentCollection | None = None
+        """What the agents of other machines tell; None if none are asked. `/metrics` has nothing of it: a Prometheus
+        reads the agents itself."""
+
+    def of_machines(self, rounds: float) -> Mapping[str, Samples]:
+        """By node, what its agent told within this many rounds."""
+        return {} if self.agents is None else self.agents.machines(rounds)
+
+    def everywhere(self) -> Samples:
+        """Its metrics now, with what the agents of other machines told last; series of machines may be there twice."""
+        others = () if self.agents is None else self.agents.machines().values()
+        values = chain.from_iterable(each.values for each in others)
+        return self.samples() + Samples(tuple(values))
+
     def samples(self) -> Samples:
         """Its metrics now; the gauges may be some seconds old where they are expensive."""
         if time.monotonic() >= self._until:
@@ -40,23 +58,52 @@ class ControlMetrics:
         return sum((source() for source in self.sources), found)
 
 
-def measure_here(
-    control: Control,
-    metrics: ControlMetrics,
-    engines: Sequence[str],
-    seconds: float,
-    parts: str,
-    labels: tuple[Path | None, Path | None] = (None, None),
-) -> list[Coroutine[Any, Any, None]]:
-    """Return what measures this machine every `seconds` (0: not), and have `metrics` tell it.
+class MeasureSettings(NamedTuple):
+    """The settings of what is measured, under the names that the server's settings have."""
 
-    `engines` are those whose tasks run on this machine; `labels` are the folders of jobs of DCGM's and AMD's exporters.
-    Raises InvalidInput for an unknown part of `parts`.
+    metrics_seconds: float
+    metrics_parts: str
+    metrics_dcgm_folder: Path | None
+    metrics_amd_folder: Path | None
+    agents: str
+    agents_token_file: Path | None
+
+    @classmethod
+    def of(cls, settings: object) -> MeasureSettings:
+        """Those among the server's settings."""
+        return cls(*(getattr(settings, name) for name in cls._fields))
+
+
+def measure(
+    control: Control, metrics: ControlMetrics, here: Sequence[str], settings: MeasureSettings
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what measures this machine and asks the agents of others, and have `metrics` tell it.
+
+    `here` are the engines whose tasks run on this machine. Raises InvalidInput for settings that cannot be read.
     """
-    if not engines or not seconds:
+    loops = measure_here(control, metrics, here, settings)
+    if settings.agents:
+        from corral.control.metrics.agent_collection import AgentCollection
+
+        agents = AgentCollection(control, settings.agents, settings.agents_token_file, here=here)
+        metrics.agents = agents
+        metrics.sources.append(agents.counts)
+        loops.append(agents.run(control.ready))
+    return loops
+
+
+def measure_here(
+    control: Control, metrics: ControlMetrics, engines: Sequence[str], settings: MeasureSettings
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what measures this machine (nothing with 0 `metrics_seconds`), and have `metrics` tell it.
+
+    `engines` are those whose tasks run on this machine. Raises InvalidInput for an unknown part.
+    """
+    if not engines or not settings.metrics_seconds:
         return []
     from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
 
-    collection = NodeCollection(control, engines[0], seconds, parts, labels=labels)
+    folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
+    collection = NodeCollection(control, engines[0], settings.metrics_seconds, settings.metrics_parts, labels=folders)
     metrics.sources.append(collection.samples)
     return [collection.run()]

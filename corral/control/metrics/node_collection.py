@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from corral.control.loop import Control
+from corral.control.metrics.names_of_tasks import task_names
 from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import TaskNames
-
-_SEPARATOR: Final = "~"
-"""Between user and job in the label `job_name`, whose values are known in this form."""
 
 
 class NodeCollection:
@@ -67,15 +64,4 @@ class NodeCollection:
             return None
         if task.placement.node.partition("/")[0] != self._engine:
             return None
-        node = self._control.machines.nodes.get(task.placement.node)
-        given = frozenset(task.placement.devices)
-        devices = () if node is None else node.devices
-        return TaskNames(
-            user=job.user,
-            job=f"{job.user}{_SEPARATOR}{job.summary.name}",
-            role=key.role,
-            number=str(key.index),
-            instance=key.job,
-            queue=job.terms.queue,
-            devices=frozenset(each.id for each in devices if each.index in given and not each.described),
-        )
+        return task_names(self._control, job, TaskKey(key.role, key.index), task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -15,6 +15,7 @@ from corral.model.metrics.samples import Samples
 from corral.model.runs import WorkReport
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.store_writes import ControlBatch
+from corral.monitor.series.of_machines import kept_of_machine
 from corral.monitor.series.store import SeriesStore
 
 log = structlog.get_logger()
@@ -29,13 +30,26 @@ _MOST_REPORTS: Final = 20_000
 _OLDEST_REPORT: Final = 60.0
 """Seconds; a report that is older is one from before a restart."""
 _MOST_JOBS: Final = 20_000
+_TOLD_ROUNDS: Final = 1.6
+"""Rounds in which an agent's figures must have come to be kept: a late answer leaves no gap, and a silent agent at most
+one step in which its last figures are kept again."""
 
 
 class SeriesKeeper:
     """Gives the values of control's metrics and the reports of jobs to a store of series."""
 
-    def __init__(self, store: SeriesStore, samples: Callable[[], Samples | None], now: Callable[[], float]) -> None:
-        """`samples` are control's metrics; None while it cannot tell them. `now` is its clock."""
+    def __init__(
+        self,
+        store: SeriesStore,
+        samples: Callable[[], Samples | None],
+        now: Callable[[], float],
+        machines: Callable[[float], Mapping[str, Samples]] = lambda rounds: {},
+    ) -> None:
+        """`samples` are control's metrics; None while it cannot tell them. `now` is its clock.
+
+        `machines` are, by node, what agents of other machines told within a number of rounds.
+        """
+        self._machines = machines
         self.store = store
         self._samples, self._now = samples, now
         self.every_seconds = EVERY_SECONDS
@@ -103,3 +117,7 @@ class SeriesKeeper:
                 self.store.add(Samples(tuple(figures_of(job, report))), when)
         if samples is not None:
             self.store.add(samples, at)
+            for node, told in self._machines(_TOLD_ROUNDS).items():
+                tasks, machine = kept_of_machine(told)
+                self.store.add(tasks, at, others=True)
+                self.store.add(machine, at, node, others=True)

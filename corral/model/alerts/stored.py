@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,14 @@ class StoredAlert(msgspec.Struct, frozen=True, gc=False):
         return fingerprint_of(self.labels)
 
 
+class PastAlert(NamedTuple):
+    """An alert that fired, from when to when; it ended at 0 if it fires. Times are in seconds since 1970."""
+
+    alert: StoredAlert
+    fired_at: float
+    ended_at: float
+
+
 class Silence(msgspec.Struct, frozen=True, dict=True):
     """Alerts that are not told to anybody for a while. Times are in seconds since 1970."""
 
@@ -70,6 +78,11 @@ class Silence(msgspec.Struct, frozen=True, dict=True):
     def silences(self, labels: Mapping[str, str], now: float) -> bool:
         """Whether it silences an alert with these labels now."""
         return self.begins <= now < self.ends and match_all(self.conditions, labels)
+
+
+def user_of(labels: Mapping[str, str]) -> str:
+    """The user whose job or account an alert is about; "" if it is about nobody's."""
+    return labels["username"] if "username" in labels else labels.get("job_name", "").partition("~")[0]
 
 
 def fingerprint_of(labels: Mapping[str, str]) -> str:

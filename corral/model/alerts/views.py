@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
+from corral.model.alerts.stored import AlertSource, PastAlert, Silence, StoredAlert
 from corral.model.records import Record, one_of, rfc3339, rfc3339_or_none
 
 
@@ -37,6 +37,24 @@ class AlertList(Record, frozen=True):
     """All alerts that the caller may see, those that fire first."""
 
     items: tuple[AlertView, ...]
+
+
+class PastAlertView(Record, frozen=True):
+    """An alert that fired."""
+
+    fingerprint: str
+    """A short name of the alert, the same for the same labels."""
+    name: str
+    """The name of its rule."""
+    severity: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    value: float | None
+    """The value of the rule's expression; null where the source tells none."""
+    fired_at: str
+    ended_at: str | None
+    """null while it fires."""
+    source: Annotated[str, one_of(*AlertSource)]
 
 
 class SilenceView(Record, frozen=True):
@@ -79,6 +97,22 @@ def alert_view(alert: StoredAlert, silenced_by: tuple[str, ...]) -> AlertView:
         rfc3339_or_none(alert.resolved_at or None),
         alert.source,
         silenced_by,
+    )
+
+
+def past_alert_view(past: PastAlert) -> PastAlertView:
+    """Convert an alert of the history to the API's form."""
+    alert = past.alert
+    return PastAlertView(
+        alert.fingerprint,
+        alert.rule,
+        alert.labels.get("severity", ""),
+        alert.labels,
+        alert.annotations,
+        alert.value,
+        rfc3339(past.fired_at),
+        rfc3339_or_none(past.ended_at or None),
+        alert.source,
     )
 
 

@@ -34,6 +34,8 @@ MOST_BYTES: Final = 400_000_000
 """Bytes of the file; beyond them the oldest values are removed early."""
 MOST_LIVE: Final = 20_000
 """Series that had values within the last hours; further ones are not kept."""
+_SHARE_OF_OTHERS: Final = 0.8
+"""The part of the live series beyond which new ones of other machines are not kept."""
 _LARGEST: Final = 1e300
 _SET_BACK: Final = 4
 """Steps by which the clock must be behind the newest value to have been set back."""
@@ -82,10 +84,11 @@ class SeriesStore:
 
     # values
 
-    def add(self, samples: Samples, at: float, node: str = "") -> None:
+    def add(self, samples: Samples, at: float, node: str = "", *, others: bool = False) -> None:
         """Take values at a time, in seconds since 1970; values of an unknown family or beyond 1e300 are left out.
 
-        With `node`, the machine that measured them, their series get the label `node`.
+        With `node`, the machine that measured them, their series get the label `node`. `others` are values of other
+        machines, which may not take the room of the server's own.
         """
         with self._lock:
             step = FINE.step(at)
@@ -94,10 +97,11 @@ class SeriesStore:
             if step < self._frames.newest - _SET_BACK:
                 self._clock_set_back(step)
             values: dict[int, float] = {}
+            most = int(self._most_live * _SHARE_OF_OTHERS) if others else self._most_live
             for name, value in _values(samples):
                 if node:
                     name = name[0], (*name[1], node)
-                if -_LARGEST < value < _LARGEST and (number := self._number(name, step)) is not None:
+                if -_LARGEST < value < _LARGEST and (number := self._number(name, step, most)) is not None:
                     values[number] = value
             self._frames.add(step, values)
             first = max(step, self._frames.newest - 1)
@@ -159,11 +163,11 @@ class SeriesStore:
             self._upkeep.database = self._database
         return self._database
 
-    def _number(self, name: Name, step: int) -> int | None:
+    def _number(self, name: Name, step: int, most: int) -> int | None:
         """The number of a series, a new one if need be; None if there are too many. Odd numbers are counters."""
         known, hour = self._known.get(name), step // FINE.steps
         if known is None:
-            found = self._new_number(name, hour)
+            found = self._new_number(name, hour, most)
             if found is None:
                 return None
             known = self._known[name] = _Known(found, hour)
@@ -171,12 +175,12 @@ class SeriesStore:
             self._known[name] = _Known(known.number, hour)
         return known.number
 
-    def _new_number(self, name: Name, hour: int) -> int | None:
+    def _new_number(self, name: Name, hour: int, most: int) -> int | None:
         family = family_of(name[0])
         if family is None or len(name[1]) - len(family.labels) not in (0, 1):
             return None
-        if len(self._known) >= self._most_live:
-            self._tell("series are left out", f"more than {self._most_live} are alive")
+        if len(self._known) >= most:
+            self._tell("series are left out", f"more than {most} are alive")
             return None
         labels = json.dumps(name[1], separators=(",", ":"))
         if len(labels) > _LONGEST_LABELS or self._database is None:

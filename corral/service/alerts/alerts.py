@@ -9,20 +9,31 @@ from typing import Final
 
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.units import format_duration
-from corral.model.alerts.matchers import match_all, parse_matcher
-from corral.model.alerts.stored import AlertSource, Silence, StoredAlert, silencing
-from corral.model.alerts.views import AlertList, SilenceList, SilenceView, Taken, alert_view, silence_view
+from corral.model.alerts.matchers import Matcher, match_all, parse_matcher
+from corral.model.alerts.stored import AlertSource, Silence, StoredAlert, silencing, user_of
+from corral.model.alerts.views import (
+    AlertList,
+    PastAlertView,
+    SilenceList,
+    SilenceView,
+    Taken,
+    alert_view,
+    past_alert_view,
+    silence_view,
+)
+from corral.model.records import Page, rfc3339
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.alerts.webhook import merged, told_alerts
 from corral.service.context import Context
+from corral.service.times import read_time
 
 LONGEST_SILENCE: Final = 31 * 86_400
 """The longest silence, in seconds."""
 _MOST_MATCHERS: Final = 20
 _LONGEST_REASON: Final = 500
-_USER: Final = "username"
-_JOB: Final = "job_name"
+HISTORY_SECONDS: Final = 7 * 86_400.0
+"""How far the history looks back where nobody says how far."""
 
 
 class Alerts:
@@ -42,22 +53,47 @@ class Alerts:
     async def found(self, actor: Actor, matchers: Sequence[str] = ()) -> Sequence[tuple[StoredAlert, tuple[str, ...]]]:
         """Stored alerts that the actor may see, each with the silences that it is under."""
         await self._context.check(actor, "job.list", Resource("job"))
-        if len(matchers) > _MOST_MATCHERS:
-            raise InvalidInput("too-many-matchers", f"At most {_MOST_MATCHERS} matchers choose among alerts.")
-        conditions, now = tuple(map(parse_matcher, matchers)), self._context.clock.now()
+        conditions, now = _conditions(matchers), self._context.clock.now()
         alerts, silences = await self._store.alerts(), await self._store.silences(now)
 
         def seen() -> Sequence[tuple[StoredAlert, tuple[str, ...]]]:
             return [
                 (each, silencing(silences, each.labels, now))
                 for each in alerts
-                if (actor.is_admin or _is_about(actor.user, each.labels))
+                if (actor.is_admin or user_of(each.labels) == actor.user)
                 and match_all(conditions, each.labels)
                 and not 0 < each.expires_at <= now
             ]
 
         # Thousands of alerts under hundreds of silences take a second, in which others want answers.
         return await asyncio.to_thread(seen)
+
+    async def history(
+        self,
+        actor: Actor,
+        matchers: Sequence[str] = (),
+        *,
+        begin: str = "",
+        end: str = "",
+        limit: int = 100,
+        after: str = "",
+    ) -> Page[PastAlertView]:
+        """One page of the alerts that began to fire between two times, by default in the last week, the latest first.
+
+        Administrators see all, others those about their own jobs. Raises InvalidInput for what is no time, matcher or
+        cursor.
+        """
+        await self._context.check(actor, "job.list", Resource("job"))
+        conditions, now = _conditions(matchers), self._context.clock.now()
+        until = read_time("to", end) if end else now + 1
+        since = read_time("from", begin) if begin else max(0.0, until - HISTORY_SECONDS)
+        if since >= until:
+            raise InvalidInput("bad-period", f"The period from {rfc3339(since)} to {rfc3339(until)} has no length.")
+        found = await self._store.past_alerts(
+            lambda past: match_all(conditions, past.alert.labels),
+            begin=since, end=until, about=None if actor.is_admin else actor.user, limit=limit, after_cursor=after,
+        )  # fmt: skip
+        return Page([past_alert_view(each) for each in found.items], found.next)
 
     async def silences(self, actor: Actor) -> SilenceList:
         """The silences that have not ended, for administrators."""
@@ -120,6 +156,7 @@ class Alerts:
         return Taken(firing, len(told) - firing)
 
 
-def _is_about(user: str, labels: dict[str, str]) -> bool:
-    """Whether an alert is about a job of a user."""
-    return labels.get(_USER) == user or (_USER not in labels and labels.get(_JOB, "").partition("~")[0] == user)
+def _conditions(matchers: Sequence[str]) -> tuple[Matcher, ...]:
+    if len(matchers) > _MOST_MATCHERS:
+        raise InvalidInput("too-many-matchers", f"At most {_MOST_MATCHERS} matchers choose among alerts.")
+    return tuple(map(parse_matcher, matchers))

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,10 +31,10 @@ TOKEN: Final = "s3cret-of-the-site"
 class Agent:
     """An agent on a free port of loopback."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str, env: Mapping[str, str] | None = None) -> None:
         (folder / "token").write_text(TOKEN + "\n")
-        options = ["--listen", "127.0.0.1:0", "--token-file", str(folder / "token"), "--seconds", "0.2"]
-        self.process = subprocess.Popen([*AGENT, *options], stderr=subprocess.PIPE, text=True)
+        options = ["--listen", "127.0.0.1:0", "--token-file", str(folder / "token"), "--seconds", "0.2", *more]
+        self.process = subprocess.Popen([*AGENT, *options], stderr=subprocess.PIPE, text=True, env=env)
         assert self.process.stderr is not None
         line = ""
         while "the agent runs" not in line:
@@ -80,6 +80,8 @@ def test_an_agent_tells_tasks_to_those_with_its_token_alone(agent: Agent) -> Non
     finally:
         tree.end()
     assert agent.page("wrong").status_code == 401
+    assert httpx2.get(f"{agent.url}/samples").status_code == 401
+    assert httpx2.get(f"{agent.url}/samples", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert httpx2.get(f"{agent.url}/healthz").text == "ok\n"
     assert httpx2.get(f"{agent.url}/other").status_code == 404
     assert httpx2.post(f"{agent.url}/metrics").status_code == 405

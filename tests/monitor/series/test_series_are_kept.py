@@ -262,3 +262,17 @@ def test_a_killed_writer_leaves_all_that_it_had_stored(tmp_path: Path) -> None:
         store.close()
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def test_series_of_other_machines_leave_room_for_the_servers_own(tmp_path: Path) -> None:
+    life = Life(tmp_path / "series.db", most_live=10)
+    machine = Samples((Value("node_memory_MemTotal_bytes", (), 1.0),))
+    with capture_logs() as said:
+        for number in range(20):
+            life.store.add(machine, life.at, f"far/n{number:02}", others=True)
+    life.put(1.0)
+    life.tend()
+    found, _ = life.store.read(SeriesQuestion(MIDNIGHT, MIDNIGHT + 60, 15, ("node_memory_MemTotal_bytes",)))
+    assert [each.labels for each in found] == [{"node": f"far/n{number:02}"} for number in range(8)]
+    assert len(life.read(MIDNIGHT, MIDNIGHT + 60)) == 1 and [each["event"] for each in said] == ["series are left out"]
+    life.store.close()

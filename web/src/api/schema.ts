@@ -2419,6 +2419,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[PastAlertView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_PastAlertView_: {
+            items: components["schemas"]["PastAlertView"][];
+            next: string | null;
+        };
+        /**
          * Page[PlacementRecord]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -2481,6 +2489,30 @@ export interface components {
         Page_UserView_: {
             items: components["schemas"]["UserView"][];
             next: string | null;
+        };
+        /**
+         * PastAlertView
+         * @description An alert that fired.
+         */
+        PastAlertView: {
+            /** @description A short name of the alert, the same for the same labels. */
+            fingerprint: string;
+            /** @description The name of its rule. */
+            name: string;
+            severity: string;
+            labels: {
+                [key: string]: string;
+            };
+            annotations: {
+                [key: string]: string;
+            };
+            /** @description The value of the rule's expression; null where the source tells none. */
+            value: number | null;
+            firedAt: string;
+            /** @description null while it fires. */
+            endedAt: string | null;
+            /** @enum {string} */
+            source: "rules" | "alertmanager";
         };
         /**
          * PeersView
@@ -3706,6 +3738,7 @@ export type PageHealthView = components['schemas']['Page_HealthView_'];
 export type PageJobSummary = components['schemas']['Page_JobSummary_'];
 export type PageNodeView = components['schemas']['Page_NodeView_'];
 export type PageNotificationView = components['schemas']['Page_NotificationView_'];
+export type PagePastAlertView = components['schemas']['Page_PastAlertView_'];
 export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
 export type PageQueueView = components['schemas']['Page_QueueView_'];
 export type PageReceiptView = components['schemas']['Page_ReceiptView_'];
@@ -3714,6 +3747,7 @@ export type PageStorageView = components['schemas']['Page_StorageView_'];
 export type PageTaskRecord = components['schemas']['Page_TaskRecord_'];
 export type PageTokenView = components['schemas']['Page_TokenView_'];
 export type PageUserView = components['schemas']['Page_UserView_'];
+export type PastAlertView = components['schemas']['PastAlertView'];
 export type PeersView = components['schemas']['PeersView'];
 export type Place = components['schemas']['Place'];
 export type PlacementRecord = components['schemas']['PlacementRecord'];

@@ -1,0 +1,129 @@
+"""Take what the agents of other machines measure, with the names of this control's jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from corral.control.loop import Control
+from corral.control.metrics.names_of_tasks import task_names
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.metrics.agent_page import AgentPage
+from corral.model.metrics.families import Metric
+from corral.model.metrics.samples import Samples, Value
+from corral.model.metrics.task_families import TASK_FAMILIES, TASK_LABELS
+from corral.monitor.scraping.addresses import addresses_for, parse_addresses
+from corral.monitor.scraping.agent_client import Target
+from corral.monitor.scraping.scraper import EVERY_SECONDS, Scraper
+
+KEPT_ROUNDS: Final = 4.0
+"""Rounds for which what an agent told last is true."""
+_OF_TASKS: Final = frozenset(each.name for each in TASK_FAMILIES if each.labels[: len(TASK_LABELS)] == TASK_LABELS)
+_ROLE, _INDEX, _JOB = (TASK_LABELS.index(each) for each in ("role_name", "task_index", "job_instance_id"))
+
+
+class Told(NamedTuple):
+    """What an agent told last."""
+
+    target: Target
+    samples: Samples
+    at: float
+    """When, by a clock that is never set."""
+    ahead: float
+    """Seconds by which its clock is surely ahead of the server's, below 0 behind."""
+
+
+class AgentCollection:
+    """The figures of the nodes whose agents are asked, by node."""
+
+    def __init__(
+        self,
+        control: Control,
+        addresses: str,
+        token_file: Path | None = None,
+        *,
+        here: Collection[str] = (),
+        seconds: float = EVERY_SECONDS,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`here` are the engines whose tasks run on the server's machine, which it measures itself.
+
+        Raises InvalidInput for an address that is none.
+        """
+        self._control, self._seconds, self._steady = control, seconds, steady
+        self._engines = [name for name in control.engines if name not in here]
+        given = parse_addresses(addresses)
+        self.scraper = Scraper(
+            lambda: addresses_for(given, self._names()), self.take, token_file, seconds=seconds, now=control.clock.now
+        )
+        self._told: dict[str, Told] = {}
+        self._lock = threading.Lock()
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Ask all agents from when control leads until cancelled. No failure ends it."""
+        await ready.wait()
+        await self.scraper.run()
+
+    def take(self, target: Target, page: AgentPage, ahead: float) -> None:
+        """Take one answer. Raises InvalidInput if it is about no node of an engine, or one of which another agent tells.
+
+        It is called in a thread: it only looks into dictionaries, whose values never change.
+        """
+        said = target.address.node or page.node
+        node = next((name for each in self._engines if (name := f"{each}/{said}") in self._control.machines.nodes), "")
+        if not node:
+            raise InvalidInput(
+                "agent-of-no-node", f"It calls itself {said[:100]!r}; no engine has a node of that name."
+            )
+        samples = Samples(tuple(named for each in page.values if (named := self._named(node, each)) is not None))
+        now = self._steady()
+        with self._lock:
+            before = self._told.get(node)
+            if before is not None and before.target != target and now - before.at < KEPT_ROUNDS * self._seconds:
+                raise InvalidInput("agent-twice", f"It tells of {node}, of which {before.target} tells already.")
+            self._told[node] = Told(target, samples, now, ahead)
+
+    def machines(self, rounds: float = KEPT_ROUNDS) -> Mapping[str, Samples]:
+        """By node, what its agent told within this many rounds."""
+        return {node: each.samples for node, each in self.told(rounds).items()}
+
+    def told(self, rounds: float = KEPT_ROUNDS) -> Mapping[str, Told]:
+        """By node, the last answer of its agent, if it came within this many rounds."""
+        now = self._steady()
+        with self._lock:
+            for node in [name for name, each in self._told.items() if now - each.at >= KEPT_ROUNDS * self._seconds]:
+                del self._told[node]
+            return {node: each for node, each in self._told.items() if now - each.at < rounds * self._seconds}
+
+    def counts(self) -> Samples:
+        """How many agents answer, and how many do not."""
+        states = (("answering", self.scraper.answering), ("silent", self.scraper.silent))
+        return Samples(tuple(Value(Metric.AGENTS, (state,), float(count)) for state, count in states))
+
+    def _names(self) -> Iterator[str]:
+        """The names of the nodes of other machines."""
+        for name in list(self._control.machines.nodes):
+            engine, _, rest = name.partition("/")
+            if engine in self._engines:
+                yield rest
+
+    def _named(self, node: str, value: Value) -> Value | None:
+        """The value with the names of a task that this control has there; None for one that it does not."""
+        labels = value.labels
+        if value.family not in _OF_TASKS:
+            return value
+        index = labels[_INDEX]
+        if not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        job = self._control.world.jobs.get(JobId(labels[_JOB]))
+        key = TaskKey(labels[_ROLE], int(index))
+        task = None if job is None else job.tasks.get(key)
+        if job is None or task is None or task.placement is None or task.placement.node != node:
+            return None
+        names = task_names(self._control, job, key, task)
+        return value._replace(labels=(*names.labels, *labels[len(TASK_LABELS) :]))

@@ -1,0 +1,1 @@
+"""Read what the agents of other machines measure."""
