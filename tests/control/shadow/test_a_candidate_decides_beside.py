@@ -53,6 +53,8 @@ def assert_alike(report: ShadowReport) -> None:
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10_000))
 @example(seed=278)  # a job is preempted before it has started, and never started after that
+@example(seed=1430)  # a job is stopped before it has started, and starts while it ends
+@example(seed=2064)  # a task ends by itself at the moment at which it is told to end
 def test_under_the_rules_in_force_it_decides_the_same(seed: int) -> None:
     draw = Random(seed)
     policy = draw.choice(["fifo", "fair", "srtf+order"])
