@@ -15,9 +15,9 @@ from corral.control.core.driver import Work
 from corral.control.core.inputs import CordonsRead
 from corral.control.journal.records import Begun, Step
 from corral.control.journal.rules import Rules
-from corral.control.shadow.report import ShadowReport
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.cordons import Cordon, Drain
+from corral.model.policy_shadow import ShadowReport
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
