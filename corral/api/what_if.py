@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
-import msgspec
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.held_stream import HeldStream
-from corral.api.http_protocol import TOO_SLOW
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.question_events import EVENTS, Number, question_events
 from corral.api.stream_limits import HoldsEvents
 from corral.model.what_if import WhatIfAnswer, WhatIfRequest
 from corral.model.what_if_progress import WhatIfQuestions, WhatIfStatus
 
 router = APIRouter(tags=["cluster"])
 
-_ENCODER: Final = msgspec.json.Encoder()
-_CUT: Final = b": %b\n\n" % TOO_SLOW.encode()
 _LATER: Final = "respond-async"
 """The preference of a caller that wants a 202 (RFC 7240, section 4.1)."""
 _ACCEPTED: Final = answers(WhatIfStatus, 202, text="With `Prefer: respond-async`: it is answered later, at `Location`")
 
-Number = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The `id` of a question that is answered later.")]
 Prefer = Annotated[
     str,
     Header(max_length=500, description="`respond-async`: answer 202 at once, and the question at `Location` later."),
@@ -77,30 +72,14 @@ async def cancel(request: Request, actor: Caller, question: Number) -> Json:
 @router.get(
     "/what-if/{question}/events",
     dependencies=[HoldsEvents],
-    responses={
-        200: {
-            "description": "Its states, as events `running`, then one `done`, `failed` or `cancelled`",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        }
-    }
-    | {status: shown for status, shown in answers(None).items() if status != 200},
+    responses=EVENTS,
 )
 async def progress(request: Request, actor: Caller, question: Number) -> HeldStream:
     """Stream the states of a question, without its answer; the first one comes at once, and the stream ends with it."""
     states = await service_of(request).kept_questions.follow(actor, question)
-    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    return HeldStream(request, actor, _frames(states), cut=_CUT, media_type="text/event-stream", headers=headers)
+    return question_events(request, actor, states)
 
 
 def _later(prefer: str) -> bool:
     """Whether the preferences of a header (RFC 7240) ask for an answer later."""
     return any(each.partition(";")[0].strip().lower() == _LATER for each in prefer.split(","))
-
-
-async def _frames(states: AsyncIterator[WhatIfStatus | None]) -> AsyncIterator[bytes]:
-    """The states as server-sent events; a comment is a heartbeat."""
-    async for each in states:
-        if each is None:
-            yield b": still here\n\n"
-        else:
-            yield b"event: %b\ndata: %b\n\n" % (each.state.encode(), _ENCODER.encode(each))

@@ -18,6 +18,7 @@ import click
 
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import say
+from corral.cli.policy_shadow_server import Asked, check_asked, is_elsewhere, report_of
 from corral.cli.policy_shadow_text import hour_line, markdown, text
 from corral.cli.progress import StatusLine
 from corral.cli.server import data_option, make_settings
@@ -27,8 +28,8 @@ from corral.kernel.units import parse_duration
 
 if TYPE_CHECKING:
     from corral.control.shadow.comparison import Question
-    from corral.control.shadow.report import ShadowReport
     from corral.control.shadow.source import Source
+    from corral.model.policy_shadow import ShadowReport
 
 FORMS: Final = ("table", "markdown", "json")
 _DAY: Final = 86_400.0
@@ -60,13 +61,15 @@ _AFTER_THE_HOUR: Final = 90.0
     show_default=True,
     help="How many decisions that differ are listed.",
 )
+@click.option("--server", is_flag=True, help="Have the server compare, by its own journal, over the API.")
 @data_option
 @click.option("-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="How to print it.")
-def shadow_command(policy: str, documents: Path | None, output: str, **asked: Any) -> int:
+def shadow_command(policy: str, documents: Path | None, output: str, *, server: bool, **asked: Any) -> int:
     """Let a candidate decide beside the policy in force on the same inputs, and show where it decides otherwise.
 
-    It never acts: it reads the journal of the server on this machine, and decides in its own memory. Requests, machines
-    and the run times of tasks are as they were. The report shows, hour by hour, decisions and waits under both.
+    It never acts: it reads the journal of the server on this machine, and decides in its own memory. With --server, or
+    where no journal is here, the server that you are signed in to does it (administrators only). Requests, machines and
+    the run times of tasks are as they were. The report shows, hour by hour, decisions and waits under both.
     A TIME is of the form 2026-11-27T10:00:00Z. Exit codes: 0 it was compared, 2 the journal cannot be read to its end
     (what is whole of it is shown), 3 there is none.
 
@@ -75,13 +78,35 @@ def shadow_command(policy: str, documents: Path | None, output: str, **asked: An
     corral policy shadow --documents quotas --follow   from now on, until Ctrl-C
     corral policy shadow srtf --file week.journal -o markdown
     """
-    run = _run_of(policy, documents, **asked)
-    with _interrupted() as stopped, _status() as status:
-        report = run.followed(stopped, status) if run.follows else run.report(stopped, status)
+    if _asks_server(server=server, **asked):
+        report = _of_server(policy, documents, **asked)
+    else:
+        run = _run_of(policy, documents, **asked)
+        with _interrupted() as stopped, _status() as status:
+            report = run.followed(stopped, status) if run.follows else run.report(stopped, status)
     click.echo(_FORMS[output](report), nl=False)
     if report.problem:
         say(report.problem)
     return USAGE if report.problem else OK
+
+
+def _asks_server(
+    *, server: bool, file: Path | None, lasting: str, follow: bool, data_folder: Path | None, **_: Any
+) -> bool:
+    """Whether the server compares. Raises click.UsageError for options that do not go with that."""
+    follows = follow or bool(lasting)
+    check_asked(server=server, file=file, follows=follows, data_folder=data_folder)
+    here = file is not None or follows or data_folder is not None
+    return server or (not here and is_elsewhere(_journal_of(data_folder)))
+
+
+def _of_server(
+    policy: str, documents: Path | None, *, since: str, until: str, anew: bool, within: str, differences: int, **_: Any
+) -> ShadowReport:
+    _check(policy, documents, follows=False, both=False, file=None, until=until)
+    texts = None if documents is None else _texts(documents)
+    asked = Asked(policy, texts, since, until, anew, _seconds("--within", within), differences)
+    return report_of(asked)
 
 
 @dataclass(frozen=True)
@@ -158,7 +183,7 @@ def _run_of(
     if file is not None:
         source = FileSource(file)
     else:
-        source = FolderSource(make_settings(data_folder=data_folder).data_folder / "journal")
+        source = FolderSource(_journal_of(data_folder))
     question = Question(
         _rules(policy, documents),
         " with ".join(names),
@@ -185,12 +210,19 @@ def _check(
 def _rules(policy: str, documents: Path | None) -> Any:
     from corral.control.shadow.lives import CandidateRules
 
-    if documents is None:
-        return CandidateRules(policy)
+    return CandidateRules(policy, None if documents is None else _texts(documents))
+
+
+def _texts(documents: Path) -> tuple[str, ...]:
+    """The canonical texts of a folder's documents."""
     from corral.model.configuration import canonical
     from corral.sim.policy_test.documents import documents_of
 
-    return CandidateRules(policy, [canonical(each) for each in documents_of(documents).documents()])
+    return tuple(canonical(each) for each in documents_of(documents).documents())
+
+
+def _journal_of(data_folder: Path | None) -> Path:
+    return make_settings(data_folder=data_folder).data_folder / "journal"
 
 
 def _seconds(option: str, duration: str) -> float:

@@ -10,7 +10,7 @@ from corral.kernel.units import counted
 from corral.spec.errors import shorten
 
 if TYPE_CHECKING:
-    from corral.control.shadow.report import Counts, Figures, HourRow, Moved, ShadowReport
+    from corral.model.policy_shadow import Counts, Figures, HourRow, Moved, ShadowReport
 
 _WORDS: Final = {"start": "start", "preempt": "preemption", "resize": "resize"}
 _LONGEST: Final = 120

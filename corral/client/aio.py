@@ -16,6 +16,7 @@ from corral.client import config, operations
 from corral.client.calls import Call, raise_for, worded
 from corral.client.exec import AsyncExecStream
 from corral.client.operations.jobs import ENDED
+from corral.client.operations.later import LaterCalls
 from corral.client.transport import checked_url, repeatable, why_unreachable
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from corral.client.schema import (
         EventRecord,
         JobDetail,
+        ShadowReport,
         SignedIn,
         Uploaded,
         WhatIfAnswer,
         WhatIfProgress,
-        WhatIfStatus,
     )
 
 P = ParamSpec("P")
@@ -240,6 +241,10 @@ class AsyncClient:
     what_if_state = _asks(operations.what_if.what_if_state)
     what_if_questions = _asks(operations.what_if.what_if_questions)
     cancel_what_if = _asks(operations.what_if.cancel_what_if)
+    start_policy_shadow = _asks(operations.policy_shadow.start_policy_shadow)
+    policy_shadow_state = _asks(operations.policy_shadow.policy_shadow_state)
+    policy_shadows = _asks(operations.policy_shadow.policy_shadows)
+    cancel_policy_shadow = _asks(operations.policy_shadow.cancel_policy_shadow)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
@@ -276,31 +281,43 @@ class AsyncClient:
         Unavailable when the server does not answer for a minute.
         """
         started = await self.start_what_if(**question)
+        return await self._followed(operations.what_if.LATER, started["id"], tell)
+
+    async def follow_policy_shadow(
+        self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any
+    ) -> ShadowReport:
+        """Compare a candidate by `start_policy_shadow`'s parameters and wait for the report; like `follow_what_if`."""
+        started = await self.start_policy_shadow(**question)
+        return await self._followed(operations.policy_shadow.LATER, started["id"], tell)
+
+    async def _followed(
+        self, kind: LaterCalls[Answer], question: str, tell: Callable[[WhatIfProgress], None] | None
+    ) -> Answer:  # fmt: skip
+        """Follow a question to its end; returns its answer. It is cancelled when the wait ends early."""
         try:
-            answer = operations.what_if.answer_of(await self._ended_what_if(started["id"], tell))
-            assert answer is not None
-            return answer
+            return kind.answer_of(await self._ended(kind, question, tell))
         except BaseException:
             with contextlib.suppress(CorralError):
-                await asyncio.shield(self.cancel_what_if(started["id"]))
+                await asyncio.shield(self._ask(kind.cancel(question)))
             raise
 
-    async def _ended_what_if(self, question: str, tell: Callable[[WhatIfProgress], None] | None) -> WhatIfStatus:
-        """Follow a question to its end; returns its last state."""
+    async def _ended(
+        self, kind: LaterCalls[Answer], question: str, tell: Callable[[WhatIfProgress], None] | None
+    ) -> Any:  # fmt: skip
         silent_since: float | None = None
         while True:
             try:
                 with contextlib.suppress(TooManyRequests):  # of streams: then it is asked again and again
-                    async for state in self._events_of(operations.what_if.what_if_events(question), timeout=60.0):
+                    async for state in self._events_of(kind.events(question), timeout=60.0):
                         if state is not None and tell is not None:
                             tell(state["progress"])
-                status = await self.what_if_state(question)
-                if status["state"] != operations.what_if.RUNNING:
+                status = await self._ask(kind.state(question))
+                if status["state"] != operations.later.RUNNING:
                     return status
                 silent_since = None
             except Unavailable:
                 silent_since = silent_since or time.monotonic()
-                if time.monotonic() > silent_since + operations.what_if.PATIENCE:
+                if time.monotonic() > silent_since + operations.later.PATIENCE:
                     raise
             await asyncio.sleep(1.0)
 

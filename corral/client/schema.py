@@ -176,6 +176,17 @@ class CordonView(TypedDict):
     graceSeconds: float | None
 
 
+class Counts(TypedDict):
+    """How many decisions both made, or one of them alone."""
+
+    alike: int
+    """Made by both at about the same time."""
+    elsewhere: int
+    """Those of the alike that placed tasks on other nodes."""
+    onlyInForce: int
+    onlyCandidate: int
+
+
 class DeviceScore(TypedDict):
     """The score of one device."""
 
@@ -198,6 +209,22 @@ class DeviceUse(TypedDict):
     leaving: bool
     """Whether it was told to end."""
     share: int
+
+
+class Difference(TypedDict):
+    """A decision that one of both made alone; with both times, one that they made at different times."""
+
+    kind: str
+    """`start`, `preempt` or `resize`."""
+    job: str
+    name: str
+    user: str
+    queue: str
+    inForce: str | None
+    """When it was made; None: it was not."""
+    candidate: str | None
+    why: str
+    """Why a job still waited under the other one, or why it gave devices back; "" if that is not known."""
 
 
 class DocumentDiff(TypedDict):
@@ -313,6 +340,20 @@ class FairnessRow(TypedDict):
     worstFinishTimeRatio: float | None
     """Of its jobs that succeeded in the week: seconds from submission to end, by those that it needed its devices for."""
     worstJob: str
+
+
+class Figures(TypedDict):
+    """One queue, or all of them, under one of both."""
+
+    started: int
+    waitP50: float | None
+    """Of the jobs that started; None: none did."""
+    waitP95: float | None
+    preempted: int
+    devices: float
+    """The devices in use."""
+    waiting: int
+    """Jobs that wait at the end."""
 
 
 class FileView(TypedDict):
@@ -824,6 +865,19 @@ class MismatchView(TypedDict):
     reported: str
 
 
+class Moved(TypedDict):
+    """A job that starts at another time."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    seconds: float
+    """Earlier under the candidate if above 0."""
+    complete: bool
+    """False: it started under one of both only, so the difference is at least so large."""
+
+
 class NewChannelView(TypedDict):
     """A channel that was just made."""
 
@@ -1002,6 +1056,14 @@ class QueueOutcome(TypedDict):
     name: str
     before: QueueFigures
     after: QueueFigures
+
+
+class QueueRow(TypedDict):
+    """One queue under both."""
+
+    queue: str
+    inForce: Figures
+    candidate: Figures
 
 
 class QueueStanding(TypedDict):
@@ -1698,6 +1760,19 @@ class Holding(TypedDict):
     share: ShareView | None
 
 
+class HourRow(TypedDict):
+    """One clock hour, or the part of it that was compared."""
+
+    at: str
+    seconds: float
+    decisions: Counts
+    inForce: Figures
+    candidate: Figures
+    devices: int
+    """The devices that could be used at its end."""
+    queues: list[QueueRow]
+
+
 class JobDevices(TypedDict):
     """The accelerators of one replica."""
 
@@ -1856,6 +1931,51 @@ class SeriesAnswer(TypedDict):
     items: list[SeriesView]
     leftOut: int
     """Further series that fit the question."""
+
+
+class ShadowReport(TypedDict):
+    """A candidate beside the policy in force."""
+
+    begin: str
+    end: str
+    inForce: str
+    """The policy that decided at the beginning."""
+    candidate: str
+    within: float
+    """Seconds by which decisions that are alike may differ."""
+    decisions: dict[str, Counts]
+    """By kind."""
+    undecided: int
+    """Decisions of the last seconds, of which is not known whether both make them."""
+    hours: list[HourRow]
+    total: HourRow
+    differences: list[Difference]
+    """The first ones."""
+    differencesLeftOut: int
+    """Later decisions that one of both made alone."""
+    earlier: int
+    """Jobs that start earlier under the candidate, by more than `within`."""
+    later: int
+    same: int
+    gains: list[Moved]
+    losses: list[Moved]
+    assumptions: list[str]
+    notes: list[str]
+    problem: str
+    """Why it ends early, in one sentence; "" if it does not."""
+
+
+class ShadowStatus(TypedDict):
+    """A comparison that a server makes."""
+
+    id: str
+    state: Literal["running", "done", "failed", "cancelled"]
+    askedAt: str
+    progress: WhatIfProgress
+    answer: ShadowReport | None
+    """Once it is done; lists and events have none."""
+    error: WhatIfRefusal | None
+    """Once it has failed."""
 
 
 class SilenceList(TypedDict):
@@ -2209,6 +2329,12 @@ class PeersView(TypedDict):
     complete: bool
     """Whether every task of the gang has started."""
     peers: list[PlacementRecord]
+
+
+class ShadowComparisons(TypedDict):
+    """The caller's own comparisons that this server keeps, oldest first."""
+
+    items: list[ShadowStatus]
 
 
 class WaitingLine(TypedDict):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from corral.client import config, operations
 from corral.client.calls import Call, worded
 from corral.client.operations.jobs import ENDED
+from corral.client.operations.later import LaterCalls
 from corral.client.transport import Transport
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from corral.client.schema import (
         EventRecord,
         JobDetail,
+        ShadowReport,
         SignedIn,
         Uploaded,
         WhatIfAnswer,
         WhatIfProgress,
-        WhatIfStatus,
     )
 
 P = ParamSpec("P")
@@ -229,6 +230,10 @@ class Client:
     what_if_state = _asks(operations.what_if.what_if_state)
     what_if_questions = _asks(operations.what_if.what_if_questions)
     cancel_what_if = _asks(operations.what_if.cancel_what_if)
+    start_policy_shadow = _asks(operations.policy_shadow.start_policy_shadow)
+    policy_shadow_state = _asks(operations.policy_shadow.policy_shadow_state)
+    policy_shadows = _asks(operations.policy_shadow.policy_shadows)
+    cancel_policy_shadow = _asks(operations.policy_shadow.cancel_policy_shadow)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
@@ -262,32 +267,42 @@ class Client:
         It is cancelled on the server when the wait ends early, as by Ctrl-C. Raises the error that it was refused with, and
         Unavailable when the server does not answer for a minute.
         """
-        started = self.start_what_if(**question)
+        return self._followed(operations.what_if.LATER, self.start_what_if(**question)["id"], tell)
+
+    def follow_policy_shadow(
+        self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any
+    ) -> ShadowReport:
+        """Compare a candidate by `start_policy_shadow`'s parameters and wait for the report; like `follow_what_if`."""
+        return self._followed(operations.policy_shadow.LATER, self.start_policy_shadow(**question)["id"], tell)
+
+    def _followed(
+        self, kind: LaterCalls[Answer], question: str, tell: Callable[[WhatIfProgress], None] | None
+    ) -> Answer:  # fmt: skip
+        """Follow a question to its end; returns its answer. It is cancelled when the wait ends early."""
         try:
-            answer = operations.what_if.answer_of(self._ended_what_if(started["id"], tell))
-            assert answer is not None
-            return answer
+            return kind.answer_of(self._ended(kind, question, tell))
         except BaseException:
             with contextlib.suppress(CorralError):
-                self.cancel_what_if(started["id"])
+                self._ask(kind.cancel(question))
             raise
 
-    def _ended_what_if(self, question: str, tell: Callable[[WhatIfProgress], None] | None) -> WhatIfStatus:
-        """Follow a question to its end; returns its last state."""
+    def _ended(
+        self, kind: LaterCalls[Answer], question: str, tell: Callable[[WhatIfProgress], None] | None
+    ) -> Any:  # fmt: skip
         silent_since: float | None = None
         while True:
             try:
                 with contextlib.suppress(TooManyRequests):  # of streams: then it is asked again and again
-                    for state in self._events_of(operations.what_if.what_if_events(question), timeout=60.0):
+                    for state in self._events_of(kind.events(question), timeout=60.0):
                         if state is not None and tell is not None:
                             tell(state["progress"])
-                status = self.what_if_state(question)
-                if status["state"] != operations.what_if.RUNNING:
+                status = self._ask(kind.state(question))
+                if status["state"] != operations.later.RUNNING:
                     return status
                 silent_since = None
             except Unavailable:
                 silent_since = silent_since or time.monotonic()
-                if time.monotonic() > silent_since + operations.what_if.PATIENCE:
+                if time.monotonic() > silent_since + operations.later.PATIENCE:
                     raise
             time.sleep(1.0)
 

@@ -37,6 +37,7 @@ from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
 from corral.control.scheduler_views import Views
+from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
@@ -136,6 +137,7 @@ class ControlApi:
         self._path = path
         self._replica_listener = replica_listener
         self._questions: Questions | None = None
+        self._shadows = ShadowRequests(lambda: control.journal_folder, control.clock.now)
         self.metrics = ControlMetrics(control)
         """What `/metrics` tells of this control."""
         self._longer_series = longer_series
@@ -196,6 +198,7 @@ class ControlApi:
             Route("/series", self._series, methods=["POST"]),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *self._health.routes(),
+            *self._shadows.routes(),
             *Views(self._world_is_there, self._forecasts).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
             *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),

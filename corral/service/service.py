@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from corral.model.policy_shadow import ShadowComparisons, ShadowStatus
+from corral.model.what_if_progress import WhatIfQuestions, WhatIfStatus
 from corral.service.access.audit_log import AuditLog
 from corral.service.alerts.alerts import Alerts
 from corral.service.configuration.documents import ConfigurationDocuments
@@ -46,8 +50,13 @@ from corral.service.usage.budgets import Budgets
 from corral.service.usage.efficiency import Efficiency
 from corral.service.usage.fairness import Fairness
 from corral.service.usage.usage import Usage
-from corral.service.what_if.kept_questions import KeptQuestions
+from corral.service.what_if.kept_questions import KeptQuestions, QuestionBounds, Shape
+from corral.service.what_if.policy_shadows import PolicyShadows
 from corral.service.what_if.questions import WhatIf
+
+WHAT_IF: Final[Shape[WhatIfStatus, WhatIfQuestions]] = Shape(WhatIfStatus, WhatIfQuestions)
+_SHADOW: Final[Shape[ShadowStatus, ShadowComparisons]] = Shape(ShadowStatus, ShadowComparisons)
+_SHADOW_BOUNDS: Final = QuestionBounds(of_user=3, in_all=20, running=8)
 
 
 class Service:
@@ -101,7 +110,8 @@ class Service:
         self.nodes_health = NodesHealth(context)
         self.queues = Queues(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
-        self.kept_questions = KeptQuestions(context, self.what_if)
+        self.kept_questions = KeptQuestions(context, self.what_if, WHAT_IF)
+        self.policy_shadows = KeptQuestions(context, PolicyShadows(context), _SHADOW, _SHADOW_BOUNDS)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
         self.efficiency = Efficiency(context, self.usage)

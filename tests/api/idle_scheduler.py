@@ -13,18 +13,23 @@ from starlette.responses import JSONResponse, Response
 
 from corral.control.core.configuration import Configured
 from corral.control.core.core import Core
+from corral.control.core.driver import Work
 from corral.control.core.inputs import Recovered
 from corral.control.core.machines import Machines
 from corral.control.core.world import World
+from corral.control.journal.rules import Rules
 from corral.control.scheduler_views import Views
 from corral.control.what_if.changes import Changes, changes_of
 from corral.control.what_if.course import play
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.launcher import LaunchPolicy
+from corral.model.policy_shadow import ShadowQuestion
 from corral.model.what_if import Courses, Question
 from corral.scheduler import BuiltinPlanner, find_policy
 from tests.control.forecast.unasked import no_forecasts
+from tests.control.journal.journals import Journaled
+from tests.control.shadow.shadows import beside
 
 BEGIN: Final = 1_000_000_000.0
 
@@ -48,6 +53,8 @@ class IdleScheduler:
             return None
         if path.partition("?")[0] == "/what-if":
             return _courses(msgspec.convert(body, Question))
+        if path.partition("?")[0] == "/policy-shadow":
+            return _shadow(msgspec.convert(body, ShadowQuestion))
         if path in ("/engines/use", "/health"):
             return []
         if path == "/health/signs":
@@ -75,6 +82,15 @@ def _courses(question: Question) -> Any:
         for each in (Changes(), changes)
     ]
     return msgspec.to_builtins(Courses(BEGIN, 0, (), played[0], played[1]))
+
+
+def _shadow(question: ShadowQuestion) -> Any:
+    """A comparison with a journal of two jobs."""
+    played = Journaled(Rules("fifo", documents=False), nodes=1)
+    for name in ("one", "two"):
+        played.submit(name, 0.0, devices=4, work=Work(100.0))
+    played.run(1000.0)
+    return msgspec.to_builtins(beside(played, question.policy, question.documents, most=question.differences))
 
 
 async def _refusal(_: Request, error: Exception) -> Response:

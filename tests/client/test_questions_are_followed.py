@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corral.client import AsyncClient, Client
-from corral.client.operations import what_if as operations
+from corral.client.operations import later as operations
 from corral.kernel.errors import InvalidInput, NotFound, TooManyRequests, Unavailable
 from corral.model.what_if_progress import BEFORE, WhatIfProgress
 from tests.api.harness import Server, serving

@@ -14,7 +14,7 @@ import pytest
 from tests.endtoend.platform import CORRAL, Platform, on_devices
 from tests.waiting import pause
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 DOCUMENTS = """\
 kind: Cluster
@@ -79,6 +79,25 @@ def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Pl
     assert {each["name"] for each in other["losses"]} == {"long"}
     assert other["total"]["candidate"]["waitP95"] < other["total"]["inForce"]["waitP95"]
     assert _state(server) == before
+    elsewhere = {**server.env, "CORRAL_DATA_FOLDER": str(server.data.parent / "nothing-here")}
+    for words in (["--server"], []):  # without a journal on this machine the server is asked as well
+        told = json.loads(_of_server(server, elsewhere, "fifo", *words))
+        assert told["candidate"] == "fifo" and told["decisions"] == same["decisions"]
+        assert told["total"]["inForce"]["started"] == told["total"]["candidate"]["started"] == 3
+    (server.data.parent / "quotas").mkdir()
+    (server.data.parent / "quotas" / "queue.yaml").write_text("kind: Queue\nname: default\nlimit: {devices: 2}\n")
+    told = json.loads(_of_server(server, elsewhere, "--documents", str(server.data.parent / "quotas")))
+    assert told["total"]["candidate"]["started"] == 0 and told["total"]["inForce"]["started"] == 3
+    assert _state(server) == before
+
+
+def _of_server(server: Platform, env: dict[str, str], *words: str) -> str:
+    """What the command prints, by what the server answers."""
+    done = subprocess.run(
+        [CORRAL, "policy", "shadow", *words, "-o", "json"], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_it_goes_on_beside_the_server_and_ctrl_c_shows_the_report(server: Platform) -> None:

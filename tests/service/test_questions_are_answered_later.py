@@ -19,17 +19,19 @@ from corral.model.what_if_progress import (
     FAILED,
     RUNNING,
     WhatIfProgress,
+    WhatIfQuestions,
     WhatIfStatus,
     in_words,
 )
 from corral.service import stream_expiry
 from corral.service.actor import Actor
-from corral.service.service import Service
-from corral.service.what_if import control_courses
+from corral.service.service import WHAT_IF, Service
+from corral.service.what_if import watched_request
 from corral.service.what_if.kept_questions import KeptQuestions, QuestionBounds
 from tests.service.conftest import ANN, BOB, ROOT, FakeControl
 from tests.service.test_what_if import COURSES
 
+Kept = KeptQuestions[WhatIfRequest, WhatIfStatus, WhatIfQuestions]
 JOB = Actor("ann", "job", kind="job", job="1m83", token_id="t-job")
 
 
@@ -69,18 +71,18 @@ class Playing(FakeControl):
 def control(service: Service, monkeypatch: pytest.MonkeyPatch) -> Playing:
     """The service asks this one; the sign-ins of the tests, which no store knows, are looked at only when told."""
     monkeypatch.setattr(stream_expiry, "LOOK_SECONDS", 3600.0)
-    monkeypatch.setattr(control_courses, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(watched_request, "_LOOK_SECONDS", 0.001)
     made = Playing()
     service.context.control = made
     return made
 
 
-async def bounded(service: Service, **bounds: Any) -> KeptQuestions:
+async def bounded(service: Service, **bounds: Any) -> Kept:
     """Questions with other bounds."""
-    return KeptQuestions(service.context, service.what_if, QuestionBounds(**bounds))
+    return KeptQuestions(service.context, service.what_if, WHAT_IF, QuestionBounds(**bounds))
 
 
-async def ended(questions: KeptQuestions, actor: Actor, number: str) -> WhatIfStatus:
+async def ended(questions: Kept, actor: Actor, number: str) -> WhatIfStatus:
     """The last state of a question."""
     last = None
     async for each in await questions.follow(actor, number):
@@ -89,7 +91,7 @@ async def ended(questions: KeptQuestions, actor: Actor, number: str) -> WhatIfSt
     return last
 
 
-async def _answered(questions: KeptQuestions, control: Playing, actor: Actor) -> str:
+async def _answered(questions: Kept, control: Playing, actor: Actor) -> str:
     control.go_on.set()
     started = await questions.start(actor, WhatIfRequest())
     assert (await ended(questions, actor, started.id)).state == DONE
@@ -233,7 +235,7 @@ async def test_all_have_so_many_and_the_oldest_answers_go(service: Service, cont
 async def test_so_many_run_at_once(service: Service, control: Playing) -> None:
     questions = await bounded(service, running=1)
     await questions.start(ANN, WhatIfRequest())
-    with pytest.raises(Unavailable, match="Too many what-if questions are being answered"):
+    with pytest.raises(Unavailable, match="Too many questions are being answered"):
         await questions.start(BOB, WhatIfRequest())
 
 

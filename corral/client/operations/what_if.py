@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from corral.client.calls import Call, call, raise_for
+from corral.client.calls import Call, call
+from corral.client.operations.later import LaterCalls
 
 if TYPE_CHECKING:
     from corral.client.schema import EstimateReport, WhatIfAnswer, WhatIfQuestions, WhatIfStatus
 
-RUNNING: Final = "running"
-PATIENCE: Final = 60.0
-"""Seconds for which a client that follows a question goes on while the server does not answer."""
+LATER: Final[LaterCalls[WhatIfAnswer]] = LaterCalls("/what-if")
 
 
 def what_if(
@@ -74,7 +72,7 @@ def start_what_if(**question: Any) -> Call[WhatIfStatus]:
 
 def what_if_state(question: str) -> Call[WhatIfStatus]:
     """Return the state of a question that is answered later, by its id: its progress, then its answer or its error."""
-    return call("GET", f"/what-if/{question}")
+    return LATER.state(question)
 
 
 def what_if_questions() -> Call[WhatIfQuestions]:
@@ -84,20 +82,7 @@ def what_if_questions() -> Call[WhatIfQuestions]:
 
 def cancel_what_if(question: str) -> Call[None]:
     """Cancel a question that is answered later, and have its answer forgotten."""
-    return call("DELETE", f"/what-if/{question}")
-
-
-def what_if_events(question: str) -> Call[bytes]:
-    """Return the stream of a question's states, to be parsed by a `Feed`."""
-    return call("GET", f"/what-if/{question}/events", accept="text/event-stream")
-
-
-def answer_of(status: WhatIfStatus) -> WhatIfAnswer | None:
-    """Return the answer of a question; None while it runs. Raises the error that it failed with."""
-    error = status["error"]
-    if error is not None:
-        raise_for(error["status"], json.dumps({name: error[name] for name in ("code", "message", "problems")}).encode())
-    return status["answer"]
+    return LATER.cancel(question)
 
 
 def estimates(*, queue: str = "", days: int = 7) -> Call[EstimateReport]:

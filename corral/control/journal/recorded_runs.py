@@ -11,7 +11,7 @@ from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen
 from corral.control.journal.blocks import BlockReader
-from corral.control.journal.records import Begun, DocumentsRead, Step, decoded
+from corral.control.journal.records import COMMANDS, Begun, DocumentsRead, Step, decoded
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.model.launch import Exited, Started
@@ -29,6 +29,8 @@ class Stopped(NamedTuple):
 
     seconds: float
     end: float
+    start_seconds: float = 0.0
+    """From the command to the start."""
 
 
 class Ran(NamedTuple):
@@ -58,13 +60,14 @@ class ReadRuns:
     started: dict[AttemptId, float] = field(default_factory=dict)
     """The attempts that run, and since when, in seconds since 1970."""
     stop_seconds: dict[JobId, float] = field(default_factory=dict)
-    """By job, the seconds from a request to end to the end of its task that ended last in this way."""
+    """By job, the most seconds from a request to end to the end of a task; one that ends by itself then takes fewer."""
     interrupted: dict[tuple[JobId, TaskKey], list[Stopped]] = field(default_factory=dict)
     """By task its stopped runs since the last one that ended by itself."""
     unstarted: dict[tuple[JobId, TaskKey], float] = field(default_factory=dict)
     """By task, the seconds that its last attempt that was stopped before it started had had for that."""
+    start_seconds: dict[AttemptId, float] = field(default_factory=dict)
+    """The seconds from the command to the start of the attempts that run."""
     _commanded: dict[AttemptId, float] = field(default_factory=dict)
-    _start_seconds: dict[AttemptId, float] = field(default_factory=dict)
     _stopped: dict[AttemptId, float] = field(default_factory=dict)
 
     def take(self, step: Step) -> list[tuple[AttemptId, Ran]]:
@@ -78,8 +81,9 @@ class ReadRuns:
                 if ran is not None:
                     ended.append((each.attempt, ran))
         for decision in step.decisions:
-            at = self._stopped if decision.verb == "stop" else self._commanded
-            at.setdefault(AttemptId(decision.attempt), step.at)
+            if decision.verb in COMMANDS:
+                at = self._stopped if decision.verb == "stop" else self._commanded
+                at.setdefault(AttemptId(decision.attempt), step.at)
         return ended
 
     def begin_with(self, jobs: Iterable[LiveJob], at: float) -> None:
@@ -89,24 +93,27 @@ class ReadRuns:
                 self.started[job.run.attempt_of(task)] = task.started_at or at
 
     def _start(self, start: Started) -> None:
-        self.started.setdefault(start.attempt, start.at)
-        commanded = self._commanded.pop(start.attempt, start.at)
-        self._start_seconds[start.attempt] = max(0.0, start.at - commanded)
+        commanded = self._commanded.pop(start.attempt, None)
+        if commanded is None:
+            return  # it has started before, or it has ended: an engine may tell both out of order
+        self.started[start.attempt] = start.at
+        self.start_seconds[start.attempt] = max(0.0, start.at - commanded)
 
     def _end(self, end: Exited) -> Ran | None:
         begun, stopped = self.started.pop(end.attempt, None), self._stopped.pop(end.attempt, None)
-        start_seconds = self._start_seconds.pop(end.attempt, 0.0)
+        start_seconds = self.start_seconds.pop(end.attempt, 0.0)
         commanded = self._commanded.pop(end.attempt, None)
         parsed = parse_attempt_id(end.attempt)
         key = parsed.job, parsed.task
+        if stopped is not None:
+            self.stop_seconds[parsed.job] = max(self.stop_seconds.get(parsed.job, 0.0), end.at - stopped)
         if begun is None:
             if commanded is not None and stopped is not None:
                 self.unstarted[key] = stopped - commanded
             return None
         seconds = max(0.0, end.at - begun)
         if stopped is not None:
-            self.stop_seconds[parsed.job] = max(0.0, end.at - stopped)
-            self.interrupted.setdefault(key, []).append(Stopped(seconds, end.at))
+            self.interrupted.setdefault(key, []).append(Stopped(seconds, end.at, start_seconds))
             return None
         ran = Ran(seconds, end.code, start_seconds, end.at, tuple(self.interrupted.pop(key, ())))
         self.runs.setdefault(key, []).append(ran)

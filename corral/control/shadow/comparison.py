@@ -22,7 +22,6 @@ from corral.control.shadow.foresight import Foresight, KnownRuns, read_ahead
 from corral.control.shadow.hours import HOUR, HourBook
 from corral.control.shadow.lives import Candidate, CandidateRules, InForce
 from corral.control.shadow.pairing import Pair, Pairing
-from corral.control.shadow.report import Counts, ShadowReport
 from corral.control.shadow.source import Source
 from corral.control.shadow.starts import Started, Starts
 from corral.control.shadow.tables import Rows, added
@@ -32,6 +31,7 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.units import counted
 from corral.model.phases import Phase, phase
+from corral.model.policy_shadow import Counts, ShadowReport
 from corral.model.records import rfc3339
 from corral.spec.errors import shorten
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from corral.control.shadow.decisions import Decision, Kind
 from corral.control.shadow.pairing import Pair
-from corral.control.shadow.report import Difference
 from corral.kernel.ids import JobId
+from corral.model.policy_shadow import Difference
 from corral.model.records import rfc3339_or_none
 
 

@@ -101,8 +101,10 @@ class KnownRuns:
         self._expected = expected
         self._runs: dict[tuple[JobId, TaskKey], TaskRuns] = {}
         self._open: dict[tuple[JobId, TaskKey], float] = {}
+        self._started_in = {task: stopped[-1].start_seconds for task, stopped in ahead.runs.interrupted.items()}
         for attempt, since in ahead.runs.started.items():
             self._open[_task(attempt)] = since
+            self._started_in[_task(attempt)] = ahead.runs.start_seconds.get(attempt, 0.0)
         stops = ahead.runs.stop_seconds
         self._usual_stop = _mean(stops.values())
         self._usual_start = _mean(ran.start_seconds for runs in ahead.runs.runs.values() for ran in runs)
@@ -134,7 +136,10 @@ class KnownRuns:
         return Ran(self._expected.drawn(job, elapsed), 0, self._start_seconds(key))
 
     def _start_seconds(self, key: tuple[JobId, TaskKey]) -> float:
-        """How long a task takes to start that never ran: once it was stopped before, the usual time more than it had."""
+        """How long a task takes to start: as long as for its last run, else the usual time more than it had for it."""
+        known = self._started_in.get(key)
+        if known is not None:
+            return known
         had = self._ahead.runs.unstarted.get(key)
         return 0.0 if had is None else had + self._usual_start
 

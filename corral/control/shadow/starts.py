@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from corral.control.shadow.report import Moved
 from corral.kernel.ids import JobId
+from corral.model.policy_shadow import Moved
 
 MOST_MOVED: Final = 10
 """Jobs that gain, and that lose, at most named."""

@@ -7,8 +7,8 @@ from math import ceil
 
 from corral.control.shadow.decisions import Kind
 from corral.control.shadow.hours import HOUR, HourBook, Spell
-from corral.control.shadow.report import Counts, Figures, HourRow, QueueRow
 from corral.kernel.quantile import quantile
+from corral.model.policy_shadow import Counts, Figures, HourRow, QueueRow
 from corral.model.records import rfc3339
 
 Books = tuple[HourBook, HourBook]

@@ -33,6 +33,8 @@ class ForkLimits(NamedTuple):
     memory: int = 1 << 30
     """Bytes of address space on top of what this process has."""
     seconds: float = 60.0
+    advice: str = "look less far ahead, change less, or draw fewer courses"
+    """What to do when it exceeds one of both."""
 
 
 class ForkRefused(CorralError):
@@ -85,11 +87,9 @@ class Fork:
             async with asyncio.timeout(seconds):
                 found = await _read(self._reader)
         except TimeoutError:
-            message = (
-                f"The question was not answered in {seconds:g} seconds; look less far ahead, or draw fewer courses."
-            )
+            message = f"The question was not answered in {seconds:g} seconds; {self._limits.advice}."
             raise Unavailable("question-too-long", message, retry_after=60) from None
-        return _answer(found)
+        return _answer(found, self._limits.advice)
 
     async def end(self) -> None:
         """End the child if it still runs, and wait until it is gone."""
@@ -103,7 +103,7 @@ class Fork:
             os.waitpid(self._pid, 0)
 
 
-def _answer(found: bytes) -> bytes:
+def _answer(found: bytes, advice: str) -> bytes:
     kind, content = found[:1], found[1:]
     if kind == _DONE:
         return content
@@ -111,7 +111,7 @@ def _answer(found: bytes) -> bytes:
         said = msgspec.msgpack.decode(content, type=_Refusal)
         raise ForkRefused(said.status, said.code, said.message)
     if kind == _TOO_LARGE:
-        message = "The question needs more memory than it may have; look less far ahead, or change less."
+        message = f"The question needs more memory than it may have; {advice}."
         raise Unavailable("question-too-large", message, retry_after=60)
     why = content.decode(errors="replace") or "its process was killed"
     raise Unavailable("question-failed", f"The question could not be answered: {why}.", retry_after=60)

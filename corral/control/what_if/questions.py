@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -23,20 +22,13 @@ from corral.control.what_if.changes import Changes, changes_of, submitted
 from corral.control.what_if.course import play
 from corral.control.what_if.forked import USUAL, Fork, ForkLimits
 from corral.control.what_if.progress import ProcessProgress, QuestionProgress
-from corral.kernel.errors import InvalidInput, Unavailable
+from corral.control.what_if.turns import PATIENCE, Turns
+from corral.kernel.errors import InvalidInput
 from corral.kernel.units import DEVICE
 from corral.model.phases import Phase, phase
 from corral.model.what_if import DAY, Course, Courses, Question, WaitingJob
 from corral.model.what_if_progress import AFTER, BEFORE, READING, WhatIfProgress
 from corral.scheduler import Policy
-
-_PATIENCE: Final = 20.0
-"""Seconds that a question waits for the ones before it."""
-_LONGEST_PATIENCE: Final = 300.0
-"""Seconds that a question may ask to wait, when nobody holds a connection for it."""
-_MOST_WAITING: Final = 64
-"""Questions that wait for their turn at most."""
-_RETRY: Final = 10
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -79,12 +71,11 @@ class Questions:
         self._presenter = presenter
         self._limits = limits
         self._journal = journal
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._turns = Turns("question-busy", "Another what-if question is being answered; ask again in a moment.")
         self._progress: dict[str, QuestionProgress] = {}
         """By the number that the asker gave to a question, how far it is."""
 
-    async def answer(self, question: Question, number: str = "", patience: float = _PATIENCE) -> Courses:
+    async def answer(self, question: Question, number: str = "", patience: float = PATIENCE) -> Courses:
         """Play the courses that a question asks for; its processes end when the caller is cancelled.
 
         `progress` tells of it under its `number`. It waits `patience` seconds for its turn.
@@ -96,11 +87,8 @@ class Questions:
         if number:
             self._progress[number] = progress
         try:
-            await self._take_turn(min(patience, _LONGEST_PATIENCE))
-            try:
+            async with self._turns.taken(patience):
                 return await self._answered(question, progress)
-            finally:
-                self._turn.release()
         finally:
             self._progress.pop(number, None)
 
@@ -108,21 +96,6 @@ class Questions:
         """How far a question is; None if none of this number is being answered."""
         found = self._progress.get(number)
         return None if found is None else found.told()
-
-    async def _take_turn(self, patience: float) -> None:
-        busy = Unavailable(
-            "question-busy", "Another what-if question is being answered; ask again in a moment.", retry_after=_RETRY
-        )
-        if self._waiting >= _MOST_WAITING:
-            raise busy
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(patience):
-                await self._turn.acquire()
-        except TimeoutError:
-            raise busy from None
-        finally:
-            self._waiting -= 1
 
     async def _answered(self, question: Question, progress: QuestionProgress) -> Courses:
         moment = await self._forecasts.moment()

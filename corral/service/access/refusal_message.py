@@ -36,6 +36,7 @@ _VERBS: Final = {
     "runtime.code": "fetch the code of {}",
     "cluster.read": "look at the cluster",
     "cluster.ask": "ask what if",
+    "policy.shadow": "compare a policy with the one in force",
     "cluster.inspect": "read the cluster's own lists",
     "queue.read": "look at queues",
     "code.put": "upload code",

@@ -115,6 +115,7 @@ ADMINISTRATION: Final = frozenset(
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
         "cluster.inspect", "budget.change", "node.health", "node.report", "alert.silence", "alert.tell",
+        "policy.shadow",
     }
 ) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {

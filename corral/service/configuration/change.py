@@ -113,6 +113,16 @@ def consistent(now: Documents, changes: Sequence[DocumentChange]) -> tuple[dict[
     return tuple(json.loads(each.doc) for each in after(now, changes))
 
 
+def candidate_documents(text: str) -> tuple[str, ...]:
+    """The canonical texts of documents that are tried instead of those in force.
+
+    Raises SpecError with every problem of the file, Conflict for documents that contradict each other.
+    """
+    changes = changes_in(text, "the documents").changes
+    consistent(Documents(0), changes)
+    return tuple(each.doc or "" for each in changes)
+
+
 def after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
     """The documents after the changes."""
     there = {(each.kind, each.name): each for each in now.revisions}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,15 +11,12 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailabl
 from corral.model.what_if import MOST_TRIES, Courses, Question
 from corral.model.what_if_progress import COMPARING, WhatIfProgress, in_words
 from corral.service.context import Context
+from corral.service.what_if.watched_request import watched_request
 
 PATIENCE: Final = 90.0
 """Seconds that control may take for an answer while the caller waits."""
-_TURN_SECONDS: Final = 240.0
-"""Seconds that a question waits for its turn at control when nobody holds a connection for it."""
 _PLAY_SECONDS: Final = 70.0
 """Seconds that control takes to play a question, at most."""
-_LOOK_SECONDS: Final = 0.4
-"""Seconds between two looks at the progress."""
 _NOT_FOUND: Final = frozenset({"node-not-found", "job-is-over"})
 
 
@@ -77,25 +72,7 @@ class WatchedCourses(ControlCourses):
         self._tell(WhatIfProgress(1.0, COMPARING, courses=self._last.courses))
 
     async def _request(self, body: Any) -> Any:
-        number = secrets.token_hex(16)
-        looking = asyncio.create_task(self._look(number))
-        try:
-            path = f"/what-if?number={number}&patience={_TURN_SECONDS:g}"
-            return await self._control.request(path, body, seconds=_TURN_SECONDS + _PLAY_SECONDS)
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
-
-    async def _look(self, number: str) -> None:
-        """Ask control again and again how far a question is."""
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            try:
-                found = await self._control.request(f"/what-if/{number}/progress")
-            except CorralError:  # the question itself is told why
-                continue
-            if found is not None:
-                self._tell(msgspec.convert(found, WhatIfProgress))
+        return await watched_request(self._control, "/what-if", body, self._tell, seconds=_PLAY_SECONDS)
 
     def _tell(self, found: WhatIfProgress) -> None:
         fraction, step = found.fraction, self._step

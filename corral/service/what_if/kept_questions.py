@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 import structlog
@@ -14,25 +14,25 @@ import structlog
 from corral.kernel.errors import CorralError, NotFound, TooLarge, Unauthenticated, Unavailable
 from corral.model.records import rfc3339
 from corral.model.views import ProblemView
-from corral.model.what_if import WhatIfRequest
 from corral.model.what_if_progress import (
     CANCELLED,
     DONE,
     FAILED,
     RUNNING,
     WhatIfProgress,
-    WhatIfQuestions,
     WhatIfRefusal,
-    WhatIfStatus,
     in_words,
 )
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.what_if.control_courses import WatchedCourses
-from corral.service.what_if.questions import WhatIf
 
 log = structlog.get_logger()
+
+Asked = TypeVar("Asked")
+AskedOf = TypeVar("AskedOf", contravariant=True)
+Status = TypeVar("Status")
+Items = TypeVar("Items")
 
 _HEARTBEAT_SECONDS: Final = 15.0
 
@@ -55,10 +55,39 @@ class QuestionBounds(NamedTuple):
 USUAL: Final = QuestionBounds()
 
 
-class _Kept:
+class Asker(Protocol[AskedOf]):
+    """Answers questions of one kind."""
+
+    @property
+    def action(self) -> str:
+        """What the caller must be allowed to do."""
+        ...
+
+    async def check(self, actor: Actor, asked: AskedOf) -> None:
+        """Check that the actor may ask, and the bounds of a question; raises Forbidden, InvalidInput."""
+        ...
+
+    def place(self, actor: Actor) -> contextlib.AbstractContextManager[None]:
+        """Hold the one place of a user whose question is being answered; raises Unavailable when it is taken."""
+        ...
+
+    async def answered_later(self, actor: Actor, asked: AskedOf, told: Callable[[WhatIfProgress], None]) -> Any:
+        """The answer to a question that was checked; `told` hears of its progress."""
+        ...
+
+
+class Shape(NamedTuple, Generic[Status, Items]):
+    """How questions of one kind are told: alone, with the fields of `WhatIfStatus`, and as a list."""
+
+    status: Callable[..., Status]
+    items: Callable[[tuple[Status, ...]], Items]
+
+
+class _Kept(Generic[Status]):
     """One question, from the call that asks it until its answer is forgotten."""
 
-    def __init__(self, number: str, actor: Actor, asked_at: str) -> None:
+    def __init__(self, number: str, actor: Actor, asked_at: str, shape: Callable[..., Status]) -> None:
+        self._shape = shape
         self.number = number
         self.owner = _owner(actor)
         self.asked_at = asked_at
@@ -73,10 +102,10 @@ class _Kept:
         """Holds the place of its user while it runs."""
         self.task: asyncio.Task[None]
 
-    def status(self, *, whole: bool = False) -> WhatIfStatus:
+    def status(self, *, whole: bool = False) -> Status:
         """What is told of it; with its answer if `whole`."""
         answer = msgspec.Raw(self.answer) if whole and self.answer is not None else None
-        return WhatIfStatus(self.number, self.state, self.asked_at, self.progress, cast(Any, answer), self.error)
+        return self._shape(self.number, self.state, self.asked_at, self.progress, cast(Any, answer), self.error)
 
     def tell(self, progress: WhatIfProgress) -> None:
         self.progress = progress
@@ -92,49 +121,52 @@ class _Kept:
         self.news = asyncio.Event()
 
 
-class KeptQuestions:
-    """The questions that this process answers later, by number.
+class KeptQuestions(Generic[Asked, Status, Items]):
+    """The questions of one kind that this process answers later, by number.
 
     A question belongs to its user, and ends with the sign-in that asked it.
     """
 
-    def __init__(self, context: Context, what_if: WhatIf, bounds: QuestionBounds = USUAL) -> None:
+    def __init__(
+        self, context: Context, asker: Asker[Asked], shape: Shape[Status, Items], bounds: QuestionBounds = USUAL
+    ) -> None:
         self._context = context
-        self._what_if = what_if
+        self._asker = asker
+        self._shape = shape
         self.bounds = bounds
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _Kept[Status]] = {}
         """Oldest first."""
         context.at_close(self._close)
 
-    async def start(self, actor: Actor, asked: WhatIfRequest) -> WhatIfStatus:
+    async def start(self, actor: Actor, asked: Asked) -> Status:
         """Begin to answer a question.
 
-        Raises Forbidden and InvalidInput as `WhatIf.check` does, Unavailable while the user's question before it runs, or
+        Raises Forbidden and InvalidInput as `Asker.check` does, Unavailable while the user's question before it runs, or
         too many run.
         """
-        await self._what_if.check(actor, asked)
-        kept = _Kept(secrets.token_hex(16), actor, rfc3339(self._context.clock.now()))
+        await self._asker.check(actor, asked)
+        kept = _Kept(secrets.token_hex(16), actor, rfc3339(self._context.clock.now()), self._shape.status)
         self._make_room(kept.owner)
-        kept.place.enter_context(self._what_if.place(actor))
+        kept.place.enter_context(self._asker.place(actor))
         self._kept[kept.number] = kept
         kept.task = asyncio.create_task(self._live(kept, actor, asked), name="what-if")
         kept.task.add_done_callback(lambda _: self._forget(kept))  # also for one that never began
         return kept.status()
 
-    async def status(self, actor: Actor, number: str) -> WhatIfStatus:
+    async def status(self, actor: Actor, number: str) -> Status:
         """The state of a question, with its answer if it is done.
 
         Raises NotFound, Forbidden.
         """
         return (await self._find(actor, number)).status(whole=True)
 
-    async def of_user(self, actor: Actor) -> WhatIfQuestions:
+    async def of_user(self, actor: Actor) -> Items:
         """The caller's questions, without their answers.
 
         Raises Forbidden.
         """
-        await self._context.check(actor, "cluster.ask", Resource("cluster"))
-        return WhatIfQuestions(tuple(each.status() for each in self._of(_owner(actor))))
+        await self._context.check(actor, self._asker.action, Resource("cluster"))
+        return self._shape.items(tuple(each.status() for each in self._of(_owner(actor))))
 
     async def cancel(self, actor: Actor, number: str) -> None:
         """End a question if it runs, and forget its answer; returns once its work has ended.
@@ -145,15 +177,15 @@ class KeptQuestions:
         kept.task.cancel()
         await asyncio.wait({kept.task})
 
-    async def follow(self, actor: Actor, number: str) -> AsyncIterator[WhatIfStatus | None]:
+    async def follow(self, actor: Actor, number: str) -> AsyncIterator[Status | None]:
         """Return the states of a question: now, after each change, and at its end; None is a heartbeat.
 
         Raises NotFound, Forbidden.
         """
         return _states(await self._find(actor, number))
 
-    async def _find(self, actor: Actor, number: str) -> _Kept:
-        await self._context.check(actor, "cluster.ask", Resource("cluster"))
+    async def _find(self, actor: Actor, number: str) -> _Kept[Status]:
+        await self._context.check(actor, self._asker.action, Resource("cluster"))
         kept = self._kept.get(number)
         if kept is None or kept.owner != _owner(actor):
             raise NotFound(
@@ -163,21 +195,21 @@ class KeptQuestions:
             )
         return kept
 
-    def _of(self, owner: tuple[str, str]) -> list[_Kept]:
+    def _of(self, owner: tuple[str, str]) -> list[_Kept[Status]]:
         return [each for each in self._kept.values() if each.owner == owner]
 
     # ---- the life of a question
 
-    async def _live(self, kept: _Kept, actor: Actor, asked: WhatIfRequest) -> None:
+    async def _live(self, kept: _Kept[Status], actor: Actor, asked: Asked) -> None:
         """Answer a question and keep the answer for a while; all of it ends with the sign-in of the actor."""
         with contextlib.suppress(Unauthenticated):
             async with self._context.streams.held(actor):
                 await self._answer(kept, actor, asked)
                 await asyncio.sleep(self.bounds.seconds)
 
-    async def _answer(self, kept: _Kept, actor: Actor, asked: WhatIfRequest) -> None:
+    async def _answer(self, kept: _Kept[Status], actor: Actor, asked: Asked) -> None:
         try:
-            answer = await self._what_if.answered(actor, asked, WatchedCourses(self._context, kept.tell))
+            answer = await self._asker.answered_later(actor, asked, kept.tell)
             kept.answer = msgspec.json.encode(answer)
             self._bound_answers(kept)
         except CorralError as error:
@@ -189,7 +221,7 @@ class KeptQuestions:
             kept.error = WhatIfRefusal(500, "internal-fault", message)
         kept.end(FAILED if kept.error else DONE)
 
-    def _forget(self, kept: _Kept) -> None:
+    def _forget(self, kept: _Kept[Status]) -> None:
         """Remove a question whose task is over; one that was running is cancelled by that."""
         self._kept.pop(kept.number, None)
         kept.end(CANCELLED if kept.state == RUNNING else kept.state)
@@ -202,19 +234,19 @@ class KeptQuestions:
         Raises Unavailable when too many questions run.
         """
         if sum(each.state == RUNNING for each in self._kept.values()) >= self.bounds.running:
-            message = "Too many what-if questions are being answered; ask again in a moment."
+            message = "Too many questions are being answered; ask again in a moment."
             raise Unavailable("too-many-questions", message, retry_after=10)
         self._drop_oldest(lambda: len(self._of(owner)) >= self.bounds.of_user, owner)
         self._drop_oldest(lambda: len(self._kept) >= self.bounds.in_all)
 
-    def _bound_answers(self, kept: _Kept) -> None:
+    def _bound_answers(self, kept: _Kept[Status]) -> None:
         """Forget the oldest other answers while they are too large together.
 
         Raises TooLarge for an answer that is too large alone.
         """
         size = len(kept.answer or b"")
         if size > self.bounds.answer_bytes:
-            message = f"The answer has {size >> 20} MiB, more than the server keeps; ask without the timeline."
+            message = f"The answer has {size >> 20} MiB, more than the server keeps; ask for less."
             raise TooLarge("answer-too-large", message)
         own = kept.owner
         self._drop_oldest(lambda: _bytes(self._of(own)) > self.bounds.bytes_of_user, own)
@@ -242,7 +274,7 @@ def _owner(actor: Actor) -> tuple[str, str]:
     return actor.user, actor.role
 
 
-def _bytes(questions: Iterable[_Kept]) -> int:
+def _bytes(questions: Iterable[_Kept[Any]]) -> int:
     return sum(len(each.answer or b"") for each in questions)
 
 
@@ -251,7 +283,7 @@ def _refusal(error: CorralError) -> WhatIfRefusal:
     return WhatIfRefusal(error.status, error.code, error.message, msgspec.convert(problems, tuple[ProblemView, ...]))
 
 
-async def _states(kept: _Kept) -> AsyncIterator[WhatIfStatus | None]:
+async def _states(kept: _Kept[Status]) -> AsyncIterator[Status | None]:
     while True:
         news = kept.news
         yield kept.status()

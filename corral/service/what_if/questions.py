@@ -29,6 +29,7 @@ from corral.model.what_if import (
     WhatIfAnswer,
     WhatIfRequest,
 )
+from corral.model.what_if_progress import WhatIfProgress
 from corral.service.access.priority_limit import check_priority
 from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
@@ -38,7 +39,7 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.submission import Submission
 from corral.service.what_if.comparison import compare
-from corral.service.what_if.control_courses import ControlCourses
+from corral.service.what_if.control_courses import ControlCourses, WatchedCourses
 from corral.service.what_if.goals import parse_goal, parse_vary
 from corral.service.what_if.reaching import GoalSearch, Played
 from corral.spec.errors import did_you_mean, shorten
@@ -52,6 +53,8 @@ _HIDDEN: Final = "job"
 
 class WhatIf:
     """Answers what-if questions."""
+
+    action: Final = "cluster.ask"
 
     def __init__(
         self, context: Context, submission: Submission, feasibility: Feasibility, job_editor: JobEditor
@@ -82,7 +85,7 @@ class WhatIf:
 
         Raises Forbidden, InvalidInput.
         """
-        await self._context.check(actor, "cluster.ask", Resource("cluster"))
+        await self._context.check(actor, self.action, Resource("cluster"))
         _check_bounds(asked)
 
     @contextlib.contextmanager
@@ -99,6 +102,12 @@ class WhatIf:
             yield
         finally:
             self._asking.discard(actor.user)
+
+    async def answered_later(
+        self, actor: Actor, asked: WhatIfRequest, told: Callable[[WhatIfProgress], None]
+    ) -> WhatIfAnswer:  # fmt: skip
+        """The answer to a question that was checked; `told` hears of its progress. Raises like `ask`."""
+        return await self.answered(actor, asked, WatchedCourses(self._context, told))
 
     async def answered(self, actor: Actor, asked: WhatIfRequest, control: ControlCourses) -> WhatIfAnswer:
         """The answer to a question that was checked, whose courses `control` plays.

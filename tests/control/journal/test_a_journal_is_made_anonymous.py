@@ -17,7 +17,6 @@ from corral.control.core.configuration import Configured
 from corral.control.core.driver import Work
 from corral.control.core.inputs import ConfigurationRead
 from corral.control.core.intents import IntentsRead
-from corral.control.journal.anonymous.documents import anonymous_documents
 from corral.control.journal.anonymous.export import UNKNOWN, anonymise
 from corral.control.journal.anonymous.names import KEY_BYTES, Found, Names, Renamed
 from corral.control.journal.anonymous.records import RULES, WHOLE
@@ -25,7 +24,6 @@ from corral.control.journal.blocks import BlockReader, BlockWriter
 from corral.control.journal.living_on import live_on
 from corral.control.journal.records import COMMANDS, Begun, Checkpoint, Decision, Step, decoded, encoded
 from corral.control.journal.replay import Replayed, replay
-from corral.control.journal.rules import Rules
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import TaskKey
 from corral.model.configuration import configuration_of
@@ -249,23 +247,6 @@ cells: [{{cellType: {MARK}-box, count: 1}}]
     file, differs_from = anonymous(played)
     assert differs_from is None and replay(io.BytesIO(file)).difference is None
     assert MARK.encode() not in b"".join(BlockReader(io.BytesIO(file)))
-
-
-CELLS = """
-kind: Cluster
-cellTypes: {box: {child: gpu, count: 4, node: true}}
-cells: [{type: box, name: n, pinned: a}]
----
-"""
-
-
-@pytest.mark.parametrize(
-    "text", ["kind: Policy\nname: default\npreset: hived\n", "kind: Queue\nname: q\npinnedCells: [a]\n"]
-)
-def test_what_stands_on_the_names_of_cells_is_refused(text: str) -> None:
-    now = configuration_of(load_site(CELLS + text, filename="site.yaml"), 8)
-    with pytest.raises(InvalidInput, match="cannot be made anonymous; export it as it is"):
-        anonymous_documents(Names(Found()), Configured(Rules().chosen(now), now))
 
 
 def test_what_this_corral_decides_otherwise_is_told_and_found_by_a_replay() -> None:

@@ -12,7 +12,7 @@ from corral.control.journal.records import Record, decoded, encoded
 from corral.control.journal.rules import Rules
 from corral.control.shadow.comparison import Question, compare
 from corral.control.shadow.lives import CandidateRules
-from corral.control.shadow.report import Counts, ShadowReport
+from corral.model.policy_shadow import Counts, ShadowReport
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
 

@@ -15,9 +15,9 @@ from corral.control.core.driver import Work
 from corral.control.core.inputs import CordonsRead
 from corral.control.journal.records import Begun, Step
 from corral.control.journal.rules import Rules
-from corral.control.shadow.report import ShadowReport
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.cordons import Cordon, Drain
+from corral.model.policy_shadow import ShadowReport
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
@@ -53,6 +53,8 @@ def assert_alike(report: ShadowReport) -> None:
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10_000))
 @example(seed=278)  # a job is preempted before it has started, and never started after that
+@example(seed=1430)  # a job is stopped before it has started, and starts while it ends
+@example(seed=2064)  # a task ends by itself at the moment at which it is told to end
 def test_under_the_rules_in_force_it_decides_the_same(seed: int) -> None:
     draw = Random(seed)
     policy = draw.choice(["fifo", "fair", "srtf+order"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from corral.control.forecast.forecasts import Moment
-from corral.control.what_if import questions as questions_module
+from corral.control.what_if import turns
 from corral.control.what_if.forked import USUAL, Fork
 from corral.control.what_if.progress import LOOKS, QuestionProgress
 from corral.control.what_if.questions import Questions
@@ -123,7 +123,7 @@ async def test_the_next_question_waits_its_turn_and_is_told_so(monkeypatch: pyte
     assert told is not None and told.stage == WAITING
     with pytest.raises(Unavailable, match="Another what-if question is being answered"):
         await questions.answer(Question(DAY, (0,)), patience=0.01)
-    monkeypatch.setattr(questions_module, "_MOST_WAITING", 1)
+    monkeypatch.setattr(turns, "_MOST_WAITING", 1)
     with pytest.raises(Unavailable, match="Another what-if question is being answered"):
         await questions.answer(Question(DAY, (0,)), patience=600.0)
     first.cancel()

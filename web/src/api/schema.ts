@@ -467,6 +467,18 @@ export interface components {
             graceSeconds: number | null;
         };
         /**
+         * Counts
+         * @description How many decisions both made, or one of them alone.
+         */
+        Counts: {
+            /** @description Made by both at about the same time. */
+            alike: number;
+            /** @description Those of the alike that placed tasks on other nodes. */
+            elsewhere: number;
+            onlyInForce: number;
+            onlyCandidate: number;
+        };
+        /**
          * DeviceScore
          * @description The score of one device.
          */
@@ -519,6 +531,23 @@ export interface components {
             job: components["schemas"]["Holding"] | null;
             /** @description The other tasks that hold fractions of it. */
             others: components["schemas"]["Holding"][];
+        };
+        /**
+         * Difference
+         * @description A decision that one of both made alone; with both times, one that they made at different times.
+         */
+        Difference: {
+            /** @description `start`, `preempt` or `resize`. */
+            kind: string;
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @description When it was made; None: it was not. */
+            inForce: string | null;
+            candidate: string | null;
+            /** @description Why a job still waited under the other one, or why it gave devices back; "" if that is not known. */
+            why: string;
         };
         /**
          * DocumentDiff
@@ -764,6 +793,21 @@ export interface components {
             /** @description Of its jobs that succeeded in the week: seconds from submission to end, by those that it needed its devices for. */
             worstFinishTimeRatio: number | null;
             worstJob: string;
+        };
+        /**
+         * Figures
+         * @description One queue, or all of them, under one of both.
+         */
+        Figures: {
+            started: number;
+            /** @description Of the jobs that started; None: none did. */
+            waitP50: number | null;
+            waitP95: number | null;
+            preempted: number;
+            /** @description The devices in use. */
+            devices: number;
+            /** @description Jobs that wait at the end. */
+            waiting: number;
         };
         /**
          * FileView
@@ -1019,6 +1063,20 @@ export interface components {
             role: string;
             index: number;
             share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * HourRow
+         * @description One clock hour, or the part of it that was compared.
+         */
+        HourRow: {
+            at: string;
+            seconds: number;
+            decisions: components["schemas"]["Counts"];
+            inForce: components["schemas"]["Figures"];
+            candidate: components["schemas"]["Figures"];
+            /** @description The devices that could be used at its end. */
+            devices: number;
+            queues: components["schemas"]["QueueRow"][];
         };
         /**
          * IdleJob
@@ -2076,6 +2134,20 @@ export interface components {
             reported: string;
         };
         /**
+         * Moved
+         * @description A job that starts at another time.
+         */
+        Moved: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @description Earlier under the candidate if above 0. */
+            seconds: number;
+            /** @description False: it started under one of both only, so the difference is at least so large. */
+            complete: boolean;
+        };
+        /**
          * NewChannel
          * @description A channel to add.
          */
@@ -2682,6 +2754,15 @@ export interface components {
             after: components["schemas"]["QueueFigures"];
         };
         /**
+         * QueueRow
+         * @description One queue under both.
+         */
+        QueueRow: {
+            queue: string;
+            inForce: components["schemas"]["Figures"];
+            candidate: components["schemas"]["Figures"];
+        };
+        /**
          * QueueStanding
          * @description One queue's entitlement and current use, including the queues below it.
          */
@@ -2928,6 +3009,104 @@ export interface components {
             low: (number | null)[];
             /** @description The greatest value of each step. */
             high: (number | null)[];
+        };
+        /**
+         * ShadowComparisons
+         * @description The caller's own comparisons that this server keeps, oldest first.
+         */
+        ShadowComparisons: {
+            items: components["schemas"]["ShadowStatus"][];
+        };
+        /**
+         * ShadowReport
+         * @description A candidate beside the policy in force.
+         */
+        ShadowReport: {
+            begin: string;
+            end: string;
+            /** @description The policy that decided at the beginning. */
+            inForce: string;
+            candidate: string;
+            /** @description Seconds by which decisions that are alike may differ. */
+            within: number;
+            /** @description By kind. */
+            decisions: {
+                [key: string]: components["schemas"]["Counts"];
+            };
+            /** @description Decisions of the last seconds, of which is not known whether both make them. */
+            undecided: number;
+            hours: components["schemas"]["HourRow"][];
+            total: components["schemas"]["HourRow"];
+            /** @description The first ones. */
+            differences: components["schemas"]["Difference"][];
+            /** @description Later decisions that one of both made alone. */
+            differencesLeftOut: number;
+            /** @description Jobs that start earlier under the candidate, by more than `within`. */
+            earlier: number;
+            later: number;
+            same: number;
+            gains: components["schemas"]["Moved"][];
+            losses: components["schemas"]["Moved"][];
+            assumptions: string[];
+            notes: string[];
+            /** @description Why it ends early, in one sentence; "" if it does not. */
+            problem: string;
+        };
+        /**
+         * ShadowRequest
+         * @description A candidate that decides beside the server's policy, on the inputs of its journal.
+         */
+        ShadowRequest: {
+            /**
+             * @description `NAME` or `NAME+PART`; "": that of the documents.
+             * @default
+             */
+            policy?: string;
+            /**
+             * @description Documents as `corral apply` takes them, instead of those in force; "": those in force.
+             * @default
+             */
+            documents?: string;
+            /**
+             * @description When the candidate begins; "": a day ago.
+             * @default
+             */
+            since?: string;
+            /**
+             * @description Up to when both are compared; "": until now.
+             * @default
+             */
+            until?: string;
+            /**
+             * @description Whether the candidate begins each hour with what is in force then.
+             * @default false
+             */
+            anew?: boolean;
+            /**
+             * @description Seconds by which equal decisions may differ.
+             * @default 60
+             */
+            within?: number;
+            /**
+             * @description How many decisions that differ are listed.
+             * @default 20
+             */
+            differences?: number;
+        };
+        /**
+         * ShadowStatus
+         * @description A comparison that a server makes.
+         */
+        ShadowStatus: {
+            id: string;
+            /** @enum {string} */
+            state: "running" | "done" | "failed" | "cancelled";
+            askedAt: string;
+            progress: components["schemas"]["WhatIfProgress"];
+            /** @description Once it is done; lists and events have none. */
+            answer: components["schemas"]["ShadowReport"] | null;
+            /** @description Once it has failed. */
+            error: components["schemas"]["WhatIfRefusal"] | null;
         };
         /**
          * ShareView
@@ -3621,9 +3800,11 @@ export type ClusterUse = components['schemas']['ClusterUse'];
 export type CodeGiven = components['schemas']['CodeGiven'];
 export type CordonBody = components['schemas']['CordonBody'];
 export type CordonView = components['schemas']['CordonView'];
+export type Counts = components['schemas']['Counts'];
 export type DeviceScore = components['schemas']['DeviceScore'];
 export type DeviceUse = components['schemas']['DeviceUse'];
 export type DeviceView = components['schemas']['DeviceView'];
+export type Difference = components['schemas']['Difference'];
 export type DocumentDiff = components['schemas']['DocumentDiff'];
 export type DocumentSummary = components['schemas']['DocumentSummary'];
 export type DocumentView = components['schemas']['DocumentView'];
@@ -3642,6 +3823,7 @@ export type Explanation = components['schemas']['Explanation'];
 export type ExtendBody = components['schemas']['ExtendBody'];
 export type FairnessReport = components['schemas']['FairnessReport'];
 export type FairnessRow = components['schemas']['FairnessRow'];
+export type Figures = components['schemas']['Figures'];
 export type FileView = components['schemas']['FileView'];
 export type ForecastView = components['schemas']['ForecastView'];
 export type GoalOutcome = components['schemas']['GoalOutcome'];
@@ -3657,6 +3839,7 @@ export type HealthEvents = components['schemas']['HealthEvents'];
 export type HealthEventsTaken = components['schemas']['HealthEventsTaken'];
 export type HealthView = components['schemas']['HealthView'];
 export type Holding = components['schemas']['Holding'];
+export type HourRow = components['schemas']['HourRow'];
 export type IdleJob = components['schemas']['IdleJob'];
 export type IdleList = components['schemas']['IdleList'];
 export type ImportGroup = components['schemas']['ImportGroup'];
@@ -3712,6 +3895,7 @@ export type Login = components['schemas']['Login'];
 export type LoginLink = components['schemas']['LoginLink'];
 export type Me = components['schemas']['Me'];
 export type MismatchView = components['schemas']['MismatchView'];
+export type Moved = components['schemas']['Moved'];
 export type NewChannel = components['schemas']['NewChannel'];
 export type NewChannelView = components['schemas']['NewChannelView'];
 export type NewGroup = components['schemas']['NewGroup'];
@@ -3758,6 +3942,7 @@ export type QueueEstimates = components['schemas']['QueueEstimates'];
 export type QueueFigures = components['schemas']['QueueFigures'];
 export type QueueLimits = components['schemas']['QueueLimits'];
 export type QueueOutcome = components['schemas']['QueueOutcome'];
+export type QueueRow = components['schemas']['QueueRow'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
 export type Readiness = components['schemas']['Readiness'];
@@ -3772,6 +3957,10 @@ export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
 export type SeriesAnswer = components['schemas']['SeriesAnswer'];
 export type SeriesView = components['schemas']['SeriesView'];
+export type ShadowComparisons = components['schemas']['ShadowComparisons'];
+export type ShadowReport = components['schemas']['ShadowReport'];
+export type ShadowRequest = components['schemas']['ShadowRequest'];
+export type ShadowStatus = components['schemas']['ShadowStatus'];
 export type ShareView = components['schemas']['ShareView'];
 export type SharedQueue = components['schemas']['SharedQueue'];
 export type SignedIn = components['schemas']['SignedIn'];

@@ -8,19 +8,22 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from corral.control.core.configuration import Configured
+from corral.control.journal.anonymous.clusters import anonymous_cluster
 from corral.control.journal.anonymous.names import Names
 from corral.control.journal.records import DocumentsRead
 from corral.frameworks import port_counts
 from corral.kernel.errors import InvalidInput
-from corral.model.configuration import canonical
+from corral.model.configuration import Configuration, canonical, configuration_of
 from corral.model.inventory import ELSEWHERE
 from corral.model.queue_specs import queue_spec
+from corral.model.queues import CellQuota
 from corral.model.request_builder import volume_claims
+from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import Document
 from corral.spec.expanded_machines import TypeLevel
 from corral.spec.job import UnifiedJob
 from corral.spec.placement_rules import Devices, NodeRules
-from corral.spec.queue import QueueDocument
+from corral.spec.queue import QueueCells, QueueDocument
 from corral.spec.role import Role
 
 _COMMAND: Final = "true"
@@ -176,38 +179,69 @@ def _with_ports(job: UnifiedJob, made: UnifiedJob) -> UnifiedJob:
 def anonymous_documents(names: Names, found: Configured) -> DocumentsRead:
     """The queues and the policy of a configuration, with new names, and the engines that documents describe.
 
-    Cluster documents are left out: the machines are those that engines reported. So are storages. Raises InvalidInput
-    where the scheduler reads more of a Cluster document than its queues.
+    Cluster documents are left out, as the machines are those that engines reported, unless queues own pinned cells or
+    the preset is `hived`: then they have their cells. Storages are left out. Raises InvalidInput where cells under new
+    names are not the same.
     """
     now = found.now
-    pinned = any(queue.pinned_cells for queue in now.queues.values())
-    if pinned or (now.policy is not None and now.policy.preset == "hived"):
-        message = "A journal with pinned cells or under the preset hived cannot be made anonymous; export it as it is."
-        raise InvalidInput("not-to-be-anonymised", message)
+    hived = now.policy is not None and now.policy.preset == "hived"
+    clusters: list[ClusterDocument] = []
+    if hived or any(queue.pinned_cells for queue in now.queues.values()):
+        clusters = [anonymous_cluster(names, each) for _, each in sorted(now.clusters.items()) if each.cells]
     types = {name: level for _, each in sorted(now.clusters.items()) for name, level in each.machines.types.items()}
-    documents: list[Document] = [_queue(names, queue, types) for queue in now.queues.values()]
+    queues = [_queue(names, queue, types, keeps_types=bool(clusters)) for queue in now.queues.values()]
+    documents: list[Document] = [*clusters, *queues]
     if now.policy is not None:
         documents.append(now.policy)
+    if clusters:
+        _check(names, now, configuration_of(documents))
     following = sorted(names.engine(engine) for engine in found.following)
     return DocumentsRead(tuple(map(canonical, documents)), now.change, tuple(following))
 
 
-def _queue(names: Names, queue: QueueDocument, types: Mapping[str, TypeLevel]) -> QueueDocument:
+def _check(names: Names, now: Configuration, made: Configuration) -> None:
+    """Check that queues own the same cells; raises InvalidInput."""
+    specs = {spec.name: spec for spec in made.queue_specs()}
+    for spec in now.queue_specs():
+        own = specs[names.queue(spec.name)]
+        cells = tuple(
+            CellQuota(names.level(each.level), each.count, names.model(each.model), names.chain(each.chain))
+            for each in spec.cells
+        )
+        pinned = tuple(names.cell_path(each) if "|" in each else names.pinned_cell(each) for each in spec.pinned_cells)
+        if (own.cells, own.pinned_cells) != (cells, pinned):
+            message = (
+                f"The cells of queue {spec.name} cannot be made anonymous: several cells describe one node; export the "
+                "journal as it is."
+            )
+            raise InvalidInput("not-to-be-anonymised", message)
+
+
+def _queue(names: Names, queue: QueueDocument, types: Mapping[str, TypeLevel], *, keeps_types: bool) -> QueueDocument:
     said = queue.to_document()
     made: dict[str, Any] = {name: said[name] for name in _KEPT_OF_QUEUE}
     made |= {name: _amounts(names, said[name]) for name in _AMOUNTS_OF_QUEUE}
     limits = said["managerLimits"]
     made["managerLimits"] = {name: _amounts(names, limits[name]) for name in limits}
     made["cells"] = [
-        {
-            "level": ".".join(filter(None, (names.chain(each.chain), names.level(each.level)))),
-            "model": names.model(each.model),
-            "count": each.count,
-        }
-        for each in queue_spec(queue, types).cells
+        _typed(names, cells) if keeps_types and cells.cell_type else _levelled(names, quota)
+        for cells, quota in zip(queue.cells, queue_spec(queue, types).cells, strict=True)
     ]
+    made["pinnedCells"] = [names.pinned_cell(each) for each in queue.pinned_cells]
     made["name"], made["parent"] = names.queue(queue.name), names.queue(queue.parent)
     return QueueDocument.model_validate(made)
+
+
+def _typed(names: Names, cells: QueueCells) -> dict[str, Any]:
+    """Cells of a type, whose path may name those above it."""
+    path = ".".join(map(names.cell_type, cells.cell_type.split(".")))
+    return {"cellType": path, "model": names.model(cells.model), "count": cells.count}
+
+
+def _levelled(names: Names, quota: CellQuota) -> dict[str, Any]:
+    """Cells of a level."""
+    path = ".".join(filter(None, (names.chain(quota.chain), names.level(quota.level))))
+    return {"level": path, "model": names.model(quota.model), "count": quota.count}
 
 
 def _amounts(names: Names, amounts: Mapping[str, str]) -> dict[str, str]:

@@ -31,6 +31,8 @@ _KNOWN_RESOURCES: Final = frozenset({"ports", "devices", "cpu", "memory", *(each
 _KNOWN_KINDS: Final = frozenset({"gpu", "npu"})
 _KNOWN_LABELS: Final = frozenset({MPS_LABEL[0], RDMA_LABEL[0]})
 _KNOWN_VALUES: Final = frozenset({"", MPS_LABEL[1], RDMA_LABEL[1]})
+_NATURAL: Final = frozenset({"engine", "node", "cell"})
+"""The kinds of names that are sorted by the numbers in them; others are sorted by their characters."""
 _ID: Final = re.compile("[0-9a-z]{13}")
 _WHOLE: Final = re.compile("-?[0-9]{1,18}")
 
@@ -42,6 +44,8 @@ class Renaming(Protocol):
     """The ids of the journal's jobs."""
     compared: set[str]
     """The labels whose values some job compares as whole numbers."""
+    types: set[str]
+    """The types of cells that documents define."""
 
     def keyed(self, kind: str, name: str) -> str:
         """The new name of one that nothing sorts."""
@@ -60,6 +64,7 @@ class Found:
         """The names that keep their order."""
         self.jobs: set[str] = set()
         self.compared: set[str] = set()
+        self.types: set[str] = set()
 
     def keyed(self, kind: str, name: str) -> str:
         """Return the name as it is."""
@@ -78,6 +83,7 @@ class Renamed:
         self._key = key
         self.jobs = found.jobs
         self.compared = found.compared
+        self.types = found.types
         self._ranks = {kind: _ranks(kind, names) for kind, names in found.by_kind.items()}
         self._hashed: dict[tuple[str, str], str] = {}
 
@@ -98,9 +104,10 @@ class Renamed:
 
 
 def _ranks(kind: str, names: Iterable[str]) -> dict[str, str]:
-    """By name its number among the names, in the order in which the scheduler sorts nodes (node9 before node10)."""
-    ordered = sorted(names, key=lambda name: (natural(name), name))
-    digits, word = len(str(len(ordered))), kind.partition(":")[0]
+    """By name its number among the names, in the order in which the scheduler sorts them: node9 before node10."""
+    word = kind.partition(":")[0]
+    ordered = sorted(names, key=lambda name: (natural(name), name) if word in _NATURAL else name)
+    digits = len(str(len(ordered)))
     return {name: f"{word}-{number:0{digits}}" for number, name in enumerate(ordered, 1)}
 
 
@@ -131,10 +138,6 @@ class Names:
     def affinity(self, name: str) -> str:
         """An affinity group of roles."""
         return self._keyed("affinity", name)
-
-    def pinned_cell(self, name: str) -> str:
-        """A pinned cell that a job asks for."""
-        return self._keyed("cell", name)
 
     def framework(self, name: str) -> str:
         """A framework, which is the type of a job; those that are installed stay."""
@@ -212,6 +215,18 @@ class Names:
     def chain(self, name: str) -> str:
         """A type of cells."""
         return self._ranked("chain", name)
+
+    def has_types(self, types: Iterable[str]) -> None:
+        """Take down types of cells that a document defines."""
+        self._renaming.types.update(types)
+
+    def cell_type(self, name: str) -> str:
+        """A type of cells, or the model of device that ends its chain."""
+        return self.chain(name) if name in self._renaming.types else self.model(name)
+
+    def pinned_cell(self, name: str) -> str:
+        """A pinned cell, which queues own and jobs ask for."""
+        return self._ranked("pinned", name)
 
     def kind(self, name: str) -> str:
         """A kind of device; `gpu` and `npu` stay."""

@@ -40,6 +40,7 @@ from corral.model.runs import JobRun, Served, TaskRun, WorkReport, Yield
 from corral.model.store_writes import Intent, IntentKind, LiveJob
 from corral.runtime.error_block import END, START, told_code
 from corral.scheduler import EngineUnknown, GuaranteeLost
+from corral.scheduler.planners.hived.pod_mapping import MARK, BoundTask, read, written
 from corral.spec.priority import PRIORITY_CLASSES
 
 Rename = Callable[["Anonymous", Any], Any]
@@ -158,6 +159,16 @@ def _taints(anonymous: Anonymous, tainted: Mapping[str, tuple[tuple[Taint, float
         anonymous.names.node(node): tuple((_taint(anonymous, taint), since) for taint, since in taints)
         for node, taints in tainted.items()
     }
+
+
+def _cells(anonymous: Anonymous, cells: tuple[str, ...]) -> tuple[str, ...]:
+    """The cells of a placement, or what HiveD's algorithm writes instead."""
+    names = anonymous.names
+    if cells and cells[0] == MARK:
+        bound = read(cells)
+        types = tuple(map(names.cell_type, bound.owned_types))
+        return written(BoundTask(names.cell_type(bound.chain), names.pinned_cell(bound.pinned_cell), types))
+    return tuple(map(names.cell_path, cells))
 
 
 def _document(anonymous: Anonymous, text: str) -> str:
@@ -284,7 +295,7 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
         "role": _ROLE, "yields_to": _ID, "host": _empty, "ports": _empty, "process": _empty,
     },
     Trigger: {"message": _empty, "role": _ROLE},
-    TaskPlacement: {"role": _ROLE, "node": _NODE, "cells": _each(_named("cell_path"))},
+    TaskPlacement: {"role": _ROLE, "node": _NODE, "cells": _cells},
     JobSummary: {
         "id": _ID, "name": _JOB, "user": _USER, "queue": _QUEUE, "job_type": _named("framework"),
         "state": _chosen(*LIVE_PHASES, *ENDED_PHASES), "created_at": _time, "started_at": _time, "ended_at": _time,
@@ -312,7 +323,7 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
         "health_reason": _empty, "chain": _CHAIN,
     },
     Mismatch: {"what": _empty, "configured": _empty, "reported": _empty},
-    PinnedCell: {"name": _named("pinned_cell"), "level": _LEVEL, "type": _CHAIN, "devices": _first(_NODE)},
+    PinnedCell: {"name": _named("pinned_cell"), "level": _LEVEL, "type": _named("cell_type"), "devices": _first(_NODE)},
     # what happened
     IntentsRead: {"jobs": _by(_ID), "groups": _by(_USER, _each(_GROUP))},
     Intent: {"job": _intent_job, "kind": _intent_kind, "actor": _USER, "data": _intent_data},

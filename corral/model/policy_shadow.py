@@ -1,13 +1,21 @@
-"""What a comparison of a candidate with the policy in force tells, for people and for programs.
+"""A candidate policy beside the one in force: what is asked of a server, and what the comparison tells.
 
 Times are RFC 3339 UTC strings, durations in seconds, devices means over an hour or over all of it.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
 import msgspec
 
-from corral.model.records import Record
+from corral.model.records import Record, one_of
+from corral.model.what_if_progress import CANCELLED, DONE, FAILED, RUNNING, WhatIfProgress, WhatIfRefusal
+
+MOST_DIFFERENCES: Final = 10_000
+LONGEST_WITHIN: Final = 86_400.0
+MOST_NAME: Final = 200
+"""Characters of a policy."""
 
 
 class Counts(msgspec.Struct, rename="camel"):
@@ -120,3 +128,56 @@ class ShadowReport(Record, frozen=True):
     notes: tuple[str, ...]
     problem: str = ""
     """Why it ends early, in one sentence; "" if it does not."""
+
+
+class ShadowRequest(Record, frozen=True, forbid_unknown_fields=True):
+    """A candidate that decides beside the server's policy, on the inputs of its journal."""
+
+    policy: str = ""
+    """`NAME` or `NAME+PART`; "": that of the documents."""
+    documents: str = ""
+    """Documents as `corral apply` takes them, instead of those in force; "": those in force."""
+    since: str = ""
+    """When the candidate begins; "": a day ago."""
+    until: str = ""
+    """Up to when both are compared; "": until now."""
+    anew: bool = False
+    """Whether the candidate begins each hour with what is in force then."""
+    within: float = 60.0
+    """Seconds by which equal decisions may differ."""
+    differences: int = 20
+    """How many decisions that differ are listed."""
+
+
+class ShadowQuestion(msgspec.Struct, frozen=True):
+    """A request as control answers it; times are in seconds since 1970."""
+
+    policy: str
+    documents: tuple[str, ...] | None
+    """Canonical texts; None: those in force."""
+    candidate: str
+    """The candidate, for people."""
+    since: float
+    until: float | None
+    anew: bool
+    within: float
+    differences: int
+
+
+class ShadowStatus(Record, frozen=True):
+    """A comparison that a server makes."""
+
+    id: str
+    state: Annotated[str, one_of(RUNNING, DONE, FAILED, CANCELLED)]
+    asked_at: str
+    progress: WhatIfProgress = WhatIfProgress()
+    answer: ShadowReport | None = None
+    """Once it is done; lists and events have none."""
+    error: WhatIfRefusal | None = None
+    """Once it has failed."""
+
+
+class ShadowComparisons(Record, frozen=True):
+    """The caller's own comparisons that this server keeps, oldest first."""
+
+    items: tuple[ShadowStatus, ...] = ()
