@@ -105,6 +105,13 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import('./pages/Usage'), 'Usage'),
 });
 
+const idle = createRoute({
+  getParentRoute: () => frame,
+  path: '/idle',
+  validateSearch: texts('q'),
+  component: lazyRouteComponent(() => import('./pages/Idle'), 'Idle'),
+});
+
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
@@ -186,7 +193,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, configuration, account, storages, storage, users, batch, groups,
+  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, idle, configuration, account, storages, storage, users, batch, groups,
 ];
 
 export const router = createRouter({

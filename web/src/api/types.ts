@@ -41,6 +41,7 @@ export type {
   HealthView as Health,
   GuaranteeFinding as Finding,
   Holding,
+  IdleJob,
   JobEfficiency,
   JobFile,
   JobOutcome,

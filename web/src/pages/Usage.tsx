@@ -9,6 +9,7 @@ import { Budgets } from '../components/Budgets';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { QueueChoice } from '../components/QueueChoice';
+import { UsageTabs } from '../components/UsageTabs';
 import { UseChart } from '../components/UseChart';
 import { UseTable } from '../components/UseTable';
 import { useTitle } from '../components/useTitle';
@@ -31,8 +32,9 @@ export function Usage() {
   const set = (change: Partial<typeof search>) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   useTitle('Usage');
   return (
-    <section className="pt-5">
+    <section className="pt-3">
       <h1 className="sr-only">Usage</h1>
+      <UsageTabs />
       <Choices by={by} chosen={chosen} onChange={set} />
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
@@ -70,7 +72,7 @@ function Choices({ by, chosen, onChange }: ChoicesProps) {
   const among = from ? '' : (days ?? '30');
   const between = (next: Period) => next.first <= next.last && onChange({ from: next.first, to: next.last, days: undefined });
   return (
-    <div className="flex flex-wrap items-end gap-x-3 gap-y-2" role="search">
+    <div className="flex flex-wrap items-end gap-x-3 gap-y-2 pt-3" role="search">
       <label className="space-y-1">
         <span className="label block">Summed by</span>
         <select className="field !w-auto" value={by} onChange={(event) => onChange({ by: event.target.value === 'user' ? undefined : event.target.value })}>
