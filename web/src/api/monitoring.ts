@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { Alert, Budget, Charge, ChargePage, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
+import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
 
 const SLOWLY = 15_000;
 /** Pages of charges that are read for one picture or file; a page has at least 2,000 charges, unless it is the last. */
@@ -66,6 +66,16 @@ export const usage = (by: string, asked: Asked) =>
     queryKey: ['usage', by, asked],
     queryFn: ({ signal }) => call<UsageReport>('/usage', { query: { by, ...asked }, signal }),
     placeholderData: keepPreviousData,
+    retry: false,
+  });
+
+/** What jobs asked for and used; the figures of many jobs are read for it, so it is not asked again by itself. */
+export const efficiency = (asked: Asked) =>
+  queryOptions({
+    queryKey: ['usage', 'efficiency', asked],
+    queryFn: ({ signal }) => call<EfficiencyReport>('/efficiency', { query: { ...asked }, signal }),
+    placeholderData: keepPreviousData,
+    staleTime: SLOWLY,
     retry: false,
   });
 

@@ -29,6 +29,8 @@ export type {
   DocumentDiff,
   DocumentSummary,
   DocumentView,
+  EfficiencyReport,
+  EfficiencySum,
   EstimateReport,
   EstimateView as Estimate,
   ForecastView as Forecast,

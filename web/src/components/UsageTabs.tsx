@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router';
 
 const WAYS = [
   ['/usage', 'Use and budgets'],
+  ['/efficiency', 'Efficiency'],
   ['/idle', 'Idle devices'],
 ] as const;
 
