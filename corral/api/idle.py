@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, read_json
@@ -21,12 +21,16 @@ class ExtendBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @router.get("/idle", responses=answers(IdleList))
-async def list_idle_jobs(request: Request, actor: Caller) -> Json:
+async def list_idle_jobs(
+    request: Request,
+    actor: Caller,
+    job: Annotated[str, Query(max_length=200, description="Only the job with this id.")] = "",
+) -> Json:
     """List jobs that leave their devices idle, or did within a week, where their owners were warned.
 
     Administrators see all, those of dry runs too; managers those of their queues; others their own.
     """
-    return Json(await service_of(request).idle_jobs.list(actor))
+    return Json(await service_of(request).idle_jobs.list(actor, job=job))
 
 
 @router.post(

@@ -13,7 +13,7 @@ from corral.cli.output import FORMATS, say, show, table
 if TYPE_CHECKING:
     from corral.client.schema import IdleJob
 
-_COLUMNS = ("JOB", "USER", "QUEUE", "STATE", "IDLE", "SINCE", "WASTED", "REASON")
+_COLUMNS = ("JOB", "USER", "QUEUE", "STATE", "IDLE", "SINCE", "WASTED", "THEN", "REASON")
 
 
 @click.group("idle", invoke_without_command=True)
@@ -23,7 +23,8 @@ def idle_command(context: click.Context, output: str) -> None:
     """List jobs that leave their devices idle, or did within a week, where their owners were warned.
 
     What counts as idle, and what is done about it, is said by the part idle of queues and of the policy. WASTED are the
-    device-hours that were left idle. A job marked (dry run) is only reported.
+    device-hours that were left idle. THEN is what is done about the job, or was done, and when. A job marked (dry run) is
+    only reported.
 
     \b
     corral idle
@@ -62,8 +63,14 @@ def idle_text(jobs: Sequence[IdleJob]) -> str:
             f"{each['idle']} of {each['held']}",
             each["since"] or "",
             f"{each['wastedDeviceSeconds'] / 3600:.1f}",
+            _then(each),
             each["reason"],
         )
         for each in jobs
     ]
     return table(_COLUMNS, rows, right=frozenset({6}))
+
+
+def _then(job: IdleJob) -> str:
+    at = job["actedAt"] or job["actsAt"]
+    return f"{job['action']} at {at}" if at else ""

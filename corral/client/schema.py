@@ -497,7 +497,11 @@ class IdleJob(TypedDict):
     reason: str
     """Why its owner asked for more time."""
     dryRun: bool
-    """Whether nothing is done about it."""
+    """Whether nothing is done about it, and administrators alone are told."""
+    action: Literal["warn", "stop", "shrink", "suspend", ""]
+    """What is done about it after the grace, or was done at `actedAt`; `warn` is nothing more, "" is not known."""
+    actsAt: str | None
+    """When it is done unless the devices are used; null: nothing is to come."""
 
 
 class IdleList(TypedDict):

@@ -62,11 +62,11 @@ class IdleRecords(Database):
         return {JobId(row.job): _SPELL.decode(row.doc) for row in await self.read(lambda reader: rows(reader, query))}
 
     async def idle_rows(
-        self, *, since: float = 0.0, user: str = "", queues: Sequence[str] | None = None
+        self, *, since: float = 0.0, user: str = "", queues: Sequence[str] | None = None, job: str = ""
     ) -> list[IdleRow]:
         """At most a thousand jobs with a spell that changed at `since` or later, or is open; the latest first.
 
-        Of one user, or of some queues, if these are named.
+        Of one user, of some queues, or of one job, if these are named.
         """
         query = (
             select(_jobs.c.id, _jobs.c.name, _jobs.c.user, _jobs.c.queue, _idle.c.open, _idle.c.doc)
@@ -77,6 +77,8 @@ class IdleRecords(Database):
         )
         if user:
             query = query.where(_jobs.c.user == user)
+        if job:
+            query = query.where(_idle.c.job == job)
         if queues is not None:
             query = query.where(_jobs.c.queue.in_(list(queues)))
         found = await self.read(lambda reader: rows(reader, query))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -57,13 +58,15 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    """A server with two racks of described devices."""
+def running() -> Iterator[Portal]:
+    """A server with two racks of described devices; all users' tasks may reach its folder."""
     if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():
         missing = "the portal is not built, so it is not tested: make portal"
         pytest.fail(missing) if IN_CI else pytest.skip(missing)
-    with serving(Path(tmp_path_factory.mktemp("portal"))) as portal:
-        yield portal
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)  # each user's tasks run under a system user of their own
+        with serving(Path(name)) as portal:
+            yield portal
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ class Portal:
     url: str
     link: str
     client: Client
+    database: Path
+    """The server's SQLite database."""
 
     def submit(self, name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
         """Submit a job of one role; returns its id."""
@@ -68,7 +70,7 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
     try:
         with Client(told["url"]) as client:
             client.login(link=told["link"].partition("#link=")[2])
-            yield Portal(told["url"], told["link"], client)
+            yield Portal(told["url"], told["link"], client, data / "corral.db")
     finally:
         warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=120).check_returncode()
 

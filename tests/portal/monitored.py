@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 from playwright.sync_api import Page, expect
 
+from corral.model.idle.machine import Action, IdleState, Spell
 from corral.model.usage import DAY
 from tests.portal.harness import Portal
 
@@ -112,11 +114,27 @@ def past_use(database: Path, days: Sequence[tuple[str, str, float]], many: int) 
         connection.executemany("INSERT INTO usage_days VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", lines)
 
 
+def idle_spell(portal: Portal, job: str, hours: float, *, idle: int = 2, held: int = 2, **more: Any) -> None:
+    """Write that a job's devices have been idle for so many hours, and that its owner was warned an hour ago.
+
+    The row is not open, so the scheduler, which knows no figures of described devices, leaves it as it is.
+    """
+    now = datetime.now(UTC).timestamp()
+    spell = Spell(
+        state=IdleState.WARNED, since=now - 3600 * hours, idle=idle, held=held, warned_at=now - 3600,
+        action=Action.SUSPEND, acts_at=now + 7000,
+    )  # fmt: skip
+    doc = msgspec.json.encode(msgspec.structs.replace(spell, **more)).decode()
+    with sqlite3.connect(portal.database, timeout=60) as connection:
+        connection.execute("INSERT INTO idle_jobs VALUES (?, ?, ?, ?)", (job, False, now, doc))
+
+
 def take_monitoring(portal: Portal, database: Path, pictures: Path, page: Page) -> None:
     """Take the pictures of alerts, health and use from a server that evaluates `RULES`."""
     take_alerts(portal, pictures, page)
     take_health(portal, pictures, page)
     take_use(portal, database, pictures, page)
+    take_idle(portal, pictures, page)
 
 
 def take_alerts(portal: Portal, pictures: Path, page: Page) -> None:
@@ -149,6 +167,22 @@ def take_health(portal: Portal, pictures: Path, page: Page) -> None:
     expect(history).to_contain_text("the board is changed")
     expect(page.get_by_role("group", name="Health")).to_contain_text("1 ◐ suspected")
     page.screenshot(path=pictures / "health.png", full_page=True)
+
+
+def take_idle(portal: Portal, pictures: Path, page: Page) -> None:
+    """Take the picture of jobs with idle devices."""
+    jobs = {each["name"]: each["id"] for each in portal.client.jobs(limit=200)["items"] if each["state"] == "running"}
+    idle_spell(portal, jobs["notebook"], 26, idle=1, held=1, action=Action.WARN, acts_at=0.0)
+    later = datetime.now(UTC).timestamp() + 5000
+    idle_spell(
+        portal, jobs["llm-pretrain"], 3.5, idle=4, held=4, state=IdleState.EXTENDED, extended_at=later - 9000,
+        extended_until=later, acts_at=later + 3600, reason="the tokenizer was rebuilt, its shards come at noon",
+    )  # fmt: skip
+    idle_spell(portal, jobs["vit-ablation"], 2.5, dry_run=True, action=Action.STOP)
+    page.goto("/idle")
+    expect(page.get_by_role("table", name="Idle now").locator("tr[data-idle]")).to_have_count(2)
+    expect(page.get_by_role("table", name="Dry runs")).to_contain_text("would be stopped")
+    page.screenshot(path=pictures / "idle.png", clip={"x": 0, "y": 0, "width": 1440, "height": 520})
 
 
 def take_use(portal: Portal, database: Path, pictures: Path, page: Page) -> None:

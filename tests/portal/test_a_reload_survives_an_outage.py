@@ -82,7 +82,9 @@ def test_a_reload_while_the_server_is_down_says_so_and_comes_back_by_itself(brow
     with Client(told["url"]) as client:
         client.login(link=told["link"].partition("#link=")[2])
         watch = Watch(told["url"])
-        with closing(open_context(browser, Portal(told["url"], told["link"], client))) as context:
+        with closing(
+            open_context(browser, Portal(told["url"], told["link"], client, server.data / "corral.db"))
+        ) as context:
             context.on("page", watch.attach)
             page = context.new_page()
             page.goto("/nodes")

@@ -72,6 +72,8 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/nodes?node=local/node1", "described-a100"),
         ("/alerts", "node1 does not answer."),
         ("/usage", "There are no budgets"),
+        ("/efficiency", "device-hours"),
+        ("/idle", "No job leaves its devices idle"),
         ("/queues?queue=default", "has lent nothing"),
         ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),

@@ -46,6 +46,19 @@ async def test_owners_managers_and_administrators_see_them_and_administrators_al
     assert [len((await service.idle_jobs.list(actor)).items) for actor in (ROOT, ANN, manager)] == [2, 1, 1]
 
 
+async def test_one_job_is_told_with_what_is_done_and_when(service: Service) -> None:
+    await service.configuration.apply(ROOT, RULES)
+    now = service.context.clock.now()
+    job = await warned(service, action="suspend", acts_at=now + HOUR)
+    await warned(service)
+    assert len((await service.idle_jobs.list(ANN)).items) == 2
+    (found,) = (await service.idle_jobs.list(ANN, job=job)).items
+    assert (found.job, found.action, found.acts_at) == (job, "suspend", rfc3339(now + HOUR))
+    assert (await service.idle_jobs.list(Actor("bob", token_id="t-bob"), job=job)).items == ()
+    later = await service.idle_jobs.extend(ANN, job, "the data is late")
+    assert later.acts_at == rfc3339(now + 4 * HOUR), "three hours more, and the grace"
+
+
 async def test_the_owner_is_given_as_much_time_as_the_rule_that_holds_allows(service: Service) -> None:
     await service.configuration.apply(ROOT, RULES)
     job = await warned(service)

@@ -105,6 +105,20 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import('./pages/Usage'), 'Usage'),
 });
 
+const efficiency = createRoute({
+  getParentRoute: () => frame,
+  path: '/efficiency',
+  validateSearch: texts('days', 'from', 'to', 'user', 'queue'),
+  component: lazyRouteComponent(() => import('./pages/Efficiency'), 'Efficiency'),
+});
+
+const idle = createRoute({
+  getParentRoute: () => frame,
+  path: '/idle',
+  validateSearch: texts('q'),
+  component: lazyRouteComponent(() => import('./pages/Idle'), 'Idle'),
+});
+
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
@@ -186,7 +200,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, configuration, account, storages, storage, users, batch, groups,
+  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, idle, configuration, account, storages, storage, users, batch, groups,
 ];
 
 export const router = createRouter({

@@ -51,9 +51,9 @@ def efficiency_report(*, user: str = "", queue: str = "", begin: str = "", end: 
     return call("GET", "/efficiency", {"user": user, "queue": queue, "from": begin, "to": end})
 
 
-def idle_jobs() -> Call[IdleList]:
-    """Return the jobs that leave their devices idle, those first that waste the most."""
-    return call("GET", "/idle")
+def idle_jobs(*, job: str = "") -> Call[IdleList]:
+    """Return the jobs that leave their devices idle, those first that waste the most; only one if its id is named."""
+    return call("GET", "/idle", {"job": job})
 
 
 def extend_idle(job: str, *, reason: str) -> Call[IdleJob]:

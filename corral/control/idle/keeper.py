@@ -166,8 +166,8 @@ class IdleKeeper:
 
 
 def _same(before: Spell, after: Spell) -> bool:
-    return (before.state, before.attempt, before.idle, before.since) == (
-        after.state, after.attempt, after.idle, after.since
+    return (before.state, before.attempt, before.idle, before.since, before.action, before.acts_at) == (
+        after.state, after.attempt, after.idle, after.since, after.action, after.acts_at
     )  # fmt: skip
 
 
@@ -177,6 +177,7 @@ def _closed(spell: Spell, now: float) -> Spell:
     return Spell(
         attempt=spell.attempt, idle=spell.idle, held=spell.held, warned_at=spell.warned_at, acted_at=spell.acted_at,
         extended_at=spell.extended_at, reason=spell.reason, wasted_before=wasted, dry_run=spell.dry_run,
+        action=spell.action if spell.acted_at else "",
     )  # fmt: skip
 
 

@@ -116,6 +116,10 @@ class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
     wasted_before: float = 0.0
     """Device-seconds of earlier spells that were warned of."""
     dry_run: bool = False
+    action: str = ""
+    """What the terms say is done, or what was done; `warn` is nothing more. "" while the devices are busy."""
+    acts_at: float = 0.0
+    """When it is done if the devices stay idle; 0: nothing is to come."""
 
     def wasted(self, now: float) -> float:
         """Device-seconds that were left idle: the devices that are idle, for as long as the spell lasts."""
@@ -166,13 +170,13 @@ def step(
         held=figures.held,
         dry_run=terms.dry_run,
     )
-    if after is before:
+    if before is IdleState.ACTED:
         return spell, None
+    if after is before or after is IdleState.IDLE:
+        return _with_action(spell, terms, can_act), None
     if after is IdleState.WARNED:
-        return msgspec.structs.replace(spell, warned_at=now), Finding.WARN
-    if after is IdleState.ACTED:
-        return msgspec.structs.replace(spell, acted_at=now), Finding.ACT
-    return spell, None
+        return _with_action(msgspec.structs.replace(spell, warned_at=now), terms, can_act), Finding.WARN
+    return _with_action(msgspec.structs.replace(spell, acted_at=now), terms, can_act), Finding.ACT
 
 
 def extended(spell: Spell, seconds: float, reason: str, now: float) -> Spell | None:
@@ -180,8 +184,10 @@ def extended(spell: Spell, seconds: float, reason: str, now: float) -> Spell | N
     after = TRANSITIONS.get((IdleState(spell.state), Signal.EXTEND))
     if after is None or spell.extended_at:
         return None
+    until = now + seconds
+    acts_at = until + spell.acts_at - spell.warned_at if spell.acts_at else 0.0
     return msgspec.structs.replace(
-        spell, state=str(after), extended_at=now, extended_until=now + seconds, reason=reason
+        spell, state=str(after), extended_at=now, extended_until=until, reason=reason, acts_at=acts_at
     )
 
 
@@ -222,6 +228,12 @@ def _signal(spell: Spell, figures: DeviceFigures, terms: IdleTerms | None, now: 
         case _:
             due = None
     return Signal.DUE if due is not None and now >= due else Signal.IDLE
+
+
+def _with_action(spell: Spell, terms: IdleTerms, can_act: bool) -> Spell:
+    action = terms.action if can_act else Action.WARN
+    acts_at = action_at(spell, terms, can_act=can_act) or 0.0
+    return msgspec.structs.replace(spell, action=str(action), acts_at=acts_at)
 
 
 def _ended(spell: Spell, now: float, attempt: int) -> Spell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from corral.model.idle.machine import IdleState
+from corral.model.idle.machine import Action, IdleState
 from corral.model.records import Record, one_of
 
 
@@ -29,7 +29,11 @@ class IdleJob(Record, frozen=True):
     reason: str = ""
     """Why its owner asked for more time."""
     dry_run: bool = False
-    """Whether nothing is done about it."""
+    """Whether nothing is done about it, and administrators alone are told."""
+    action: Annotated[str, one_of(*map(str, Action), "")] = ""
+    """What is done about it after the grace, or was done at `actedAt`; `warn` is nothing more, "" is not known."""
+    acts_at: str | None = None
+    """When it is done unless the devices are used; null: nothing is to come."""
 
 
 class IdleList(Record, frozen=True):

@@ -31,14 +31,15 @@ class IdleJobs:
         self._context = context
         self._store = context.store
 
-    async def list(self, actor: Actor) -> IdleList:
+    async def list(self, actor: Actor, *, job: str = "") -> IdleList:
         """The jobs with idle devices now or in the last week whose owners were warned, the largest waste first.
 
-        Administrators see all, managers those of their queues too, and others their own.
+        Administrators see all, managers those of their queues too, and others their own. `job` is the id of the only one
+        that is asked about.
         """
         await self._context.check(actor, "job.list", Resource("job"))
         now = self._context.clock.now()
-        rows = await self._store.idle_rows(since=now - _WEEK)
+        rows = await self._store.idle_rows(since=now - _WEEK, job=job)
         seen = [idle_view(row, now) for row in rows if _may_see(actor, row)]
         return IdleList(tuple(sorted(seen, key=lambda each: (-each.wasted_device_seconds, each.job))))
 
@@ -101,6 +102,8 @@ def idle_view(row: IdleRow, now: float) -> IdleJob:
         extended_until=_time(spell.extended_until),
         reason=spell.reason,
         dry_run=spell.dry_run,
+        action=spell.action,
+        acts_at=_time(spell.acts_at),
     )
 
 

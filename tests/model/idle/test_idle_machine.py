@@ -128,6 +128,23 @@ def test_the_time_of_the_action_is_known_before() -> None:
     assert action_at(warned, TERMS, can_act=False) is None and action_at(Spell(), TERMS) is None
 
 
+def test_a_spell_says_what_is_done_and_when() -> None:
+    idle, _ = played(*LOOKS[:2])
+    spell, _ = played(*LOOKS[:4])
+    for each in (idle, spell):
+        assert (each.action, each.acts_at) == ("stop", 1e6 + 3 * HOUR)
+    longer = extended(spell, TERMS.seconds, "late", 1e6 + 2.5 * HOUR)
+    assert longer is not None and (longer.action, longer.acts_at) == ("stop", 1e6 + 5.5 * HOUR)
+    seen, _ = played((3, IDLE), spell=longer)
+    assert (seen.action, seen.acts_at) == ("stop", longer.acts_at)
+    acted, _ = played(*LOOKS[:5])
+    later, _ = played((9, IDLE), spell=acted, terms=TERMS._replace(action=Action.WARN), can_act=False)
+    assert (acted.action, acted.acts_at) == (later.action, later.acts_at) == ("stop", 0.0), "what was done stays said"
+    warned, _ = played(*LOOKS[:3], can_act=False)
+    assert (warned.action, warned.acts_at) == ("warn", 0.0)
+    assert (busy := played(*LOOKS[:3], (2.5, BUSY))[0]).action == "" and not busy.acts_at
+
+
 def test_the_states_name_their_exits() -> None:
     (made,) = [each for each in ast.parse(inspect.getsource(machine)).body if getattr(each, "name", "") == "IdleState"]
     assert isinstance(made, ast.ClassDef)

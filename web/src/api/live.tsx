@@ -18,6 +18,7 @@ export class Refresher {
   private jobs = new Set<string>();
   private configured = false;
   private alerted = false;
+  private idle = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private client: QueryClient) {}
@@ -26,6 +27,7 @@ export class Refresher {
     this.jobs.add(event.job);
     this.configured ||= event.kind === 'configuration.changed';
     this.alerted ||= event.kind.startsWith('server.alert-');
+    this.idle ||= event.kind.startsWith('job.idle-') || event.kind === 'server.idle-dry-run';
     this.timer ??= setTimeout(() => this.flush(), SETTLE_MS);
   }
 
@@ -33,11 +35,11 @@ export class Refresher {
     this.timer = undefined;
     const jobs = this.jobs;
     this.jobs = new Set();
-    const { configured, alerted } = this;
-    this.configured = this.alerted = false;
+    const { configured, alerted, idle } = this;
+    this.configured = this.alerted = this.idle = false;
     void this.client.invalidateQueries({
       predicate: ({ queryKey: [kind, job] }) =>
-        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (alerted && kind === 'alerts') || (kind === 'job' && jobs.has(String(job))),
+        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (alerted && kind === 'alerts') || (idle && kind === 'idle') || (kind === 'job' && jobs.has(String(job))),
     });
   }
 

@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { Alert, Budget, Charge, ChargePage, Health, HealthEntry, Page, Silence, UsageReport } from './types';
+import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
 
 const SLOWLY = 15_000;
 /** Pages of charges that are read for one picture or file; a page has at least 2,000 charges, unless it is the last. */
@@ -69,6 +69,16 @@ export const usage = (by: string, asked: Asked) =>
     retry: false,
   });
 
+/** What jobs asked for and used; the figures of many jobs are read for it, so it is not asked again by itself. */
+export const efficiency = (asked: Asked) =>
+  queryOptions({
+    queryKey: ['usage', 'efficiency', asked],
+    queryFn: ({ signal }) => call<EfficiencyReport>('/efficiency', { query: { ...asked }, signal }),
+    placeholderData: keepPreviousData,
+    staleTime: SLOWLY,
+    retry: false,
+  });
+
 export interface Charges {
   currency: string;
   items: Charge[];
@@ -102,3 +112,20 @@ export const budgets = queryOptions({
   queryFn: ({ signal }) => call<List<Budget>>('/budgets', { signal }),
   refetchInterval: SLOWLY,
 });
+
+/** Jobs that leave their devices idle, or did within a week; under `idle`, which their events mark stale. */
+export const idleJobs = queryOptions({
+  queryKey: ['idle', 'list'],
+  queryFn: ({ signal }) => call<List<IdleJob>>('/idle', { signal }),
+  refetchInterval: SLOWLY,
+});
+
+/** What is said of one job's idle devices; nothing of most. */
+export const idleJob = (job: string, going: boolean) =>
+  queryOptions({
+    queryKey: ['idle', job],
+    queryFn: ({ signal }) => call<List<IdleJob>>('/idle', { query: { job }, signal }),
+    select: ({ items }) => items.find((each) => each.job === job) ?? null,
+    refetchInterval: going ? SLOWLY : false,
+    retry: false,
+  });

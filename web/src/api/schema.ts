@@ -1101,8 +1101,15 @@ export interface components {
             extendedUntil: string | null;
             /** @description Why its owner asked for more time. */
             reason: string;
-            /** @description Whether nothing is done about it. */
+            /** @description Whether nothing is done about it, and administrators alone are told. */
             dryRun: boolean;
+            /**
+             * @description What is done about it after the grace, or was done at `actedAt`; `warn` is nothing more, "" is not known.
+             * @enum {string}
+             */
+            action: "warn" | "stop" | "shrink" | "suspend" | "";
+            /** @description When it is done unless the devices are used; null: nothing is to come. */
+            actsAt: string | null;
         };
         /**
          * IdleList

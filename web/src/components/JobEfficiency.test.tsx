@@ -2,7 +2,7 @@
 import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { JobEfficiency, RoleEfficiency } from '../api/types';
-import { EfficiencyCard, number, size } from './JobEfficiency';
+import { EfficiencyCard } from './JobEfficiency';
 
 afterEach(cleanup);
 
@@ -59,9 +59,5 @@ describe('what a job asked for and used', () => {
     render(<EfficiencyCard said={{ ...job, words: ['Nothing was measured of this job.'], roles: [{ ...role, measuredTasks: 0 }] }} />);
     expect(screen.queryByRole('table')).toBeNull();
     expect(screen.getByText('Nothing was measured of this job.')).toBeDefined();
-  });
-
-  it('writes amounts with three digits', () => {
-    expect([number(null), number(0.1234), number(1234), size(1.5 * 1024 ** 3)]).toEqual(['', '0.123', '1,230', '1.5 GiB']);
   });
 });

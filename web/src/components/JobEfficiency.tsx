@@ -3,8 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type JobEfficiency as Efficiency, type RoleEfficiency } from '../api/types';
-
-const GIB = 1024 ** 3;
+import { number, size } from '../lib/efficiency';
 
 /** Jobs that have not run have nothing to say. */
 export function JobEfficiency({ job }: { job: JobDetail }) {
@@ -69,12 +68,3 @@ function Role({ role, named }: { role: RoleEfficiency; named: boolean }) {
 }
 
 const LABELS = ['devices', 'cpus', 'memory'];
-
-/** An amount with at most three digits; '' where there is none. */
-export function number(value: number | null): string {
-  return value === null ? '' : Number(value.toPrecision(3)).toLocaleString('en');
-}
-
-export function size(bytes: number | null): string {
-  return bytes === null ? '' : `${number(bytes / GIB)} GiB`;
-}

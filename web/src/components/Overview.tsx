@@ -10,6 +10,7 @@ import { count, heldOf } from '../lib/format';
 import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
+import { IdleNotice } from './IdleNotice';
 import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
 import { JobSeries } from './JobSeries';
@@ -24,6 +25,7 @@ export function Overview({ job }: { job: JobDetail }) {
         {job.state === 'waiting' && <Waiting job={job} />}
         {lacks(job) && <Growth job={job} />}
         {job.state === 'failed' && <ExitNote job={job} />}
+        {job.allowed.includes('metrics') && job.devices > 0 && <IdleNotice job={job} />}
         {goesOn(job).concat(job.notes).map((note) => (
           <p key={note} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
             {note}

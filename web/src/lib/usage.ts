@@ -29,11 +29,11 @@ export interface Period {
   last: string;
 }
 
-/** The period of an address: two days, or so many days that end today. */
-export function period(search: { days?: string; from?: string; to?: string }, now: number): Period {
+/** The period of an address: two days, or so many days that end today, by default `usual`. */
+export function period(search: { days?: string; from?: string; to?: string }, now: number, usual: (typeof PERIODS)[number] = '30'): Period {
   const { from = '', to = '' } = search;
   if (isDay(from) && isDay(to) && from <= to) return { first: from, last: to };
-  const days = PERIODS.find((each) => each === search.days) ?? '30';
+  const days = PERIODS.find((each) => each === search.days) ?? usual;
   return { first: dayOf(now - (Number(days) - 1) * DAY_MS), last: dayOf(now) };
 }
 

@@ -1,7 +1,7 @@
 /** The reader's account: its use, its password, its channels for notifications, and tokens for programs, made, shown once and revoked. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
@@ -107,7 +107,10 @@ function Use({ user }: { user: string }) {
         </tbody>
       </table>
       <p className="max-w-[65ch] pt-2 text-sm text-muted">
-        Storages with a folder for each user give you <code>{folder}</code>.
+        Storages with a folder for each user give you <code>{folder}</code>.{' '}
+        <Link to="/efficiency" search={{ user }} className="link">
+          What your jobs used of what they asked for
+        </Link>
       </p>
     </>
   );

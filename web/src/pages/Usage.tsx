@@ -4,17 +4,19 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import * as ask from '../api/monitoring';
-import { me as askMe } from '../api/queries';
 import { Budgets } from '../components/Budgets';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
+import { PeriodChoice } from '../components/PeriodChoice';
 import { QueueChoice } from '../components/QueueChoice';
+import { UsageTabs } from '../components/UsageTabs';
 import { UseChart } from '../components/UseChart';
+import { UserChoice } from '../components/UserChoice';
 import { UseTable } from '../components/UseTable';
 import { useTitle } from '../components/useTitle';
 import { hand } from '../lib/download';
 import { focusCsv } from '../lib/focus';
-import { asked, daysOf, isCharted, period, PERIODS, readBy, reportCsv, stacks, usageLine, WAYS, type By, type Charted, type Period, type Shown } from '../lib/usage';
+import { asked, daysOf, isCharted, period, readBy, reportCsv, stacks, usageLine, WAYS, type By, type Charted, type Period, type Shown } from '../lib/usage';
 
 const route = getRouteApi('/frame/usage');
 const CSV = 'text/csv;charset=utf-8';
@@ -31,8 +33,9 @@ export function Usage() {
   const set = (change: Partial<typeof search>) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   useTitle('Usage');
   return (
-    <section className="pt-5">
+    <section className="pt-3">
       <h1 className="sr-only">Usage</h1>
+      <UsageTabs />
       <Choices by={by} chosen={chosen} onChange={set} />
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
@@ -65,12 +68,10 @@ interface ChoicesProps {
 }
 
 function Choices({ by, chosen, onChange }: ChoicesProps) {
-  const { days, from, user = '', queue = '' } = route.useSearch();
-  const { data: me } = useQuery(askMe);
-  const among = from ? '' : (days ?? '30');
-  const between = (next: Period) => next.first <= next.last && onChange({ from: next.first, to: next.last, days: undefined });
+  const search = route.useSearch();
+  const { user = '', queue = '' } = search;
   return (
-    <div className="flex flex-wrap items-end gap-x-3 gap-y-2" role="search">
+    <div className="flex flex-wrap items-end gap-x-3 gap-y-2 pt-3" role="search">
       <label className="space-y-1">
         <span className="label block">Summed by</span>
         <select className="field !w-auto" value={by} onChange={(event) => onChange({ by: event.target.value === 'user' ? undefined : event.target.value })}>
@@ -79,28 +80,10 @@ function Choices({ by, chosen, onChange }: ChoicesProps) {
           ))}
         </select>
       </label>
-      <div role="group" aria-label="How far to look back" className="flex gap-1">
-        {PERIODS.map((each) => (
-          <button key={each} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === among} onClick={() => onChange({ days: each === '30' ? undefined : each, from: undefined, to: undefined })}>
-            {each} days
-          </button>
-        ))}
-      </div>
-      <label className="space-y-1">
-        <span className="label block">From</span>
-        <input type="date" className="field !w-36" required max={chosen.last} value={chosen.first} onChange={(event) => event.target.value && between({ ...chosen, first: event.target.value })} />
-      </label>
-      <label className="space-y-1">
-        <span className="label block">To</span>
-        <input type="date" className="field !w-36" required min={chosen.first} value={chosen.last} onChange={(event) => event.target.value && between({ ...chosen, last: event.target.value })} />
-      </label>
+      <PeriodChoice search={search} chosen={chosen} usual="30" onChange={onChange} />
       <span className="grow" />
       <QueueChoice queue={queue} onChange={(next) => onChange({ queue: next })} />
-      {me?.role === 'admin' && (
-        <button type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={!!user} onClick={() => onChange({ user: user ? undefined : me.user })}>
-          {user && user !== me.user ? `${user} ✕` : 'Mine'}
-        </button>
-      )}
+      <UserChoice user={user} onChange={(next) => onChange({ user: next })} />
     </div>
   );
 }
