@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from corral.storage.kerberos.tickets import Identity
 from tests.reserved import free_port
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.daemons import Daemon
@@ -94,6 +95,10 @@ class Kdc:
         cache = f"FILE:{self.home}/{name}.cache"
         self._run("kinit", "-c", cache, "-l", life, "-k", "-t", str(keytab), principal)
         return cache
+
+    def identity(self, principal: str) -> Identity:
+        """The identity of a principal that has a keytab."""
+        return Identity(f"{principal}@{REALM}", f"{self.home}/{principal}.keytab")
 
     def issued(self, principal: str) -> int:
         """How many first tickets the KDC has given to a principal."""

@@ -30,8 +30,6 @@ class SecureHdfs(Hdfs):
         self._cache = kdc.cache("superuser", self._keytab, "nn/localhost")
         self.environment = {"JAVA_TOOL_OPTIONS": f"-Djava.security.krb5.conf={kdc.configuration}"}
         super().__init__(self.environment)
-        self.url = self.web.replace("webhdfs", "http")
-        """The NameNode's address for WebHDFS."""
         self.client_configuration = self._home / "conf-client"
         """A folder with what clients of its own protocol must know."""
         settings = {
@@ -42,14 +40,23 @@ class SecureHdfs(Hdfs):
         write_configuration(self.client_configuration / "core-site.xml", settings)
         write_configuration(self.client_configuration / "hdfs-site.xml", {})
 
+    @property
+    def url(self) -> str:
+        """The NameNode's address for WebHDFS."""
+        return self.web.replace("webhdfs", "http")
+
+    def core(self) -> Mapping[str, object]:
+        """The settings of core-site.xml that all daemons of the cluster have."""
+        return self._core()
+
     def ask(self, method: str, path: str, operation: str, **parameters: str) -> Any:
         """One call of the NameNode's REST interface as its superuser; returns the JSON. Raises OSError for a refusal."""
         query = urlencode({"op": operation, **parameters})
         return self.call(method, f"/webhdfs/v1{quote(path)}?{query}")
 
-    def call(self, method: str, path: str) -> Any:
-        """One call of a path as the superuser."""
-        url = f"http://localhost:{self._ports['web']}{path}"
+    def call(self, method: str, path: str, base: str = "") -> Any:
+        """One call of a path of the NameNode, or of another daemon, as the superuser. Raises OSError for a refusal."""
+        url = f"{base or self.url}{path}"
         words = ["curl", "-sS", "--fail-with-body", "--negotiate", "-u", ":", "-m", "30", "-X", method, url]
         env = {"PATH": "/usr/bin:/bin", **self._kdc.environment, "KRB5CCNAME": self._cache}
         done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -71,6 +78,8 @@ class SecureHdfs(Hdfs):
             "hadoop.http.authentication.kerberos.keytab": self._keytab,
             f"hadoop.proxyuser.{CORRAL}.hosts": "*",
             f"hadoop.proxyuser.{CORRAL}.groups": "*",
+            "hadoop.proxyuser.rm.hosts": "*",
+            "hadoop.proxyuser.rm.groups": "*",
         }
 
     def _settings(self) -> Mapping[str, object]:

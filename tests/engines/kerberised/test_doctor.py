@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from corral.engines.kind import Finding
 from corral.engines.yarn.doctor.kerberos_check import tickets
 from corral.engines.yarn.settings import identity_of
-from tests.testbeds import kerberos
 from tests.testbeds.kerberos import REALM, Kdc
 
 CORRAL = f"corral@{REALM}"
-
-
-@pytest.fixture(scope="module")
-def realm() -> Iterator[Kdc]:
-    if reason := kerberos.missing():
-        pytest.skip(reason)
-    with Kdc() as made:
-        made.keytab("corral")
-        yield made
-
-
-@pytest.fixture
-def kdc(realm: Kdc, monkeypatch: pytest.MonkeyPatch) -> Kdc:
-    for name, value in realm.environment.items():
-        monkeypatch.setenv(name, value)
-    return realm
 
 
 async def found(principal: str, keytab: str = "") -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,45 +14,12 @@ from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.kernel.errors import Forbidden, Unavailable
 from corral.storage.block_locations import BlockLocator, NameNodes
 from corral.storage.hdfs import plain_words
-from corral.storage.kerberos.tickets import Identity
 from corral.storage.remote_folder import open_folder
 from tests.storage.every_store import StoreSuite
-from tests.testbeds import kerberos
-from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.secure_hdfs import CORRAL, SecureHdfs
-from tests.testbeds.kerberos import REALM, Kdc
+from tests.testbeds.kerberos import Kdc
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def kdc() -> Iterator[Kdc]:
-    if reason := kerberos.missing() or jars.missing():
-        pytest.skip(reason)
-    with Kdc() as made:
-        for each in ("ada", "ben", CORRAL):
-            made.keytab(each)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def hdfs(kdc: Kdc) -> Iterator[SecureHdfs]:
-    """A cluster with a folder of Ada's, one of Corral's, and one that is Ben's alone."""
-    with SecureHdfs(kdc) as made:
-        made.add_folder("/ada", "ada")
-        made.add_folder("/apps/corral", CORRAL)
-        made.add_folder("/closed", "ben")
-        made.ask("PUT", "/closed", "SETPERMISSION", permission="700")
-        yield made
-
-
-@pytest.fixture
-def realm(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> Kdc:
-    """The KDC, whose realm this process knows, without a ticket of anybody."""
-    for name, value in kdc.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
-    return kdc
 
 
 def by_keytab(kdc: Kdc, name: str) -> dict[str, str]:
@@ -70,8 +37,8 @@ class TestKerberisedHdfs(StoreSuite):
     test_many_small_files_are_all_there = None  # type: ignore[assignment]
 
     @pytest.fixture
-    def store(self, hdfs: SecureHdfs, realm: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-        for name, value in by_keytab(realm, "ada").items():
+    def store(self, hdfs: SecureHdfs, kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        for name, value in by_keytab(kdc, "ada").items():
             monkeypatch.setenv(name, value)
         return f"{hdfs.web}/ada/{tmp_path.name}"
 
@@ -118,21 +85,17 @@ def test_hdfs_by_its_own_protocol_takes_the_same_keytab(hdfs: SecureHdfs, kdc: K
 
 
 async def test_logs_and_code_are_kept_there(
-    hdfs: SecureHdfs, realm: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hdfs: SecureHdfs, kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in by_keytab(realm, "ada").items():
+    for name, value in by_keytab(kdc, "ada").items():
         monkeypatch.setenv(name, value)
     place = await open_folder(f"{hdfs.web}/ada/blobs")
     await place.write("logs/one", b"0123456789")
     assert await place.read("logs/one", 3, 6) == b"345" and await place.files("logs") == {"one": 10}
 
 
-def identity(kdc: Kdc, name: str = CORRAL) -> Identity:
-    return Identity(f"{name}@{REALM}", f"{kdc.home}/{name}.keytab")
-
-
-async def test_an_engine_writes_as_itself_and_for_its_users(hdfs: SecureHdfs, realm: Kdc) -> None:
-    files = HadoopRest("NameNode", [hdfs.url], CORRAL, identity(realm))
+async def test_an_engine_writes_as_itself_and_for_its_users(hdfs: SecureHdfs, kdc: Kdc) -> None:
+    files = HadoopRest("NameNode", [hdfs.url], CORRAL, kdc.identity(CORRAL))
     try:
         await files.put_file("/webhdfs/v1/apps/corral/record", b"its own")
         await files.put_file("/webhdfs/v1/ada/given", b"hers", user="ada")
@@ -144,8 +107,8 @@ async def test_an_engine_writes_as_itself_and_for_its_users(hdfs: SecureHdfs, re
     assert (hdfs.owner("/apps/corral/record"), hdfs.owner("/ada/given")) == (CORRAL, "ada")
 
 
-async def test_a_principal_whom_hadoop_does_not_let_act_for_others_is_told(hdfs: SecureHdfs, realm: Kdc) -> None:
-    files = HadoopRest("NameNode", [hdfs.url], "ada", identity(realm, "ada"))
+async def test_a_principal_whom_hadoop_does_not_let_act_for_others_is_told(hdfs: SecureHdfs, kdc: Kdc) -> None:
+    files = HadoopRest("NameNode", [hdfs.url], "ada", kdc.identity("ada"))
     try:
         with pytest.raises(Forbidden, match=r"hadoop\.proxyuser"):
             await files.ask("GET", "/webhdfs/v1/", user="ben", op="GETFILESTATUS")
@@ -153,25 +116,25 @@ async def test_a_principal_whom_hadoop_does_not_let_act_for_others_is_told(hdfs:
         await files.close()
 
 
-async def test_one_ticket_serves_many_calls(hdfs: SecureHdfs, realm: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = HadoopRest("NameNode", [hdfs.url], CORRAL, identity(realm))
+async def test_one_ticket_serves_many_calls(hdfs: SecureHdfs, kdc: Kdc) -> None:
+    files = HadoopRest("NameNode", [hdfs.url], CORRAL, kdc.identity(CORRAL))
     try:
         await files.ask("GET", "/webhdfs/v1/", op="GETFILESTATUS")
-        realm.stop()  # nor is the KDC needed while the NameNode's cookie is valid
+        kdc.stop()  # nor is the KDC needed while the NameNode's cookie is valid
         for _ in range(3):
             await files.ask("GET", "/webhdfs/v1/", op="GETFILESTATUS")
         with pytest.raises(Unavailable, match="Cannot contact any KDC"):
-            await HadoopRest("NameNode", [hdfs.url], "ben", identity(realm, "ben")).ask("GET", "/webhdfs/v1/")
+            await HadoopRest("NameNode", [hdfs.url], "ben", kdc.identity("ben")).ask("GET", "/webhdfs/v1/")
     finally:
-        realm.start()
+        kdc.start()
         await files.close()
 
 
-async def test_blocks_are_located_for_the_user_of_a_job(hdfs: SecureHdfs, realm: Kdc, tmp_path: Path) -> None:
+async def test_blocks_are_located_for_the_user_of_a_job(hdfs: SecureHdfs, kdc: Kdc, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(5000))
-    assert stage(by_keytab(realm, "ada"), tmp_path / "data", f"{hdfs.web}/ada/data").returncode == 0
-    assert stage(by_keytab(realm, "ben"), tmp_path / "data", f"{hdfs.web}/closed/data").returncode == 0
-    locator = BlockLocator([NameNodes((hdfs.url,), CORRAL, lambda account: account, identity(realm))])
+    assert stage(by_keytab(kdc, "ada"), tmp_path / "data", f"{hdfs.web}/ada/data").returncode == 0
+    assert stage(by_keytab(kdc, "ben"), tmp_path / "data", f"{hdfs.web}/closed/data").returncode == 0
+    locator = BlockLocator([NameNodes((hdfs.url,), CORRAL, lambda account: account, kdc.identity(CORRAL))])
     try:
         located = await locator.where(f"{hdfs.web}/ada/data", "ada")
         assert located.total == 5000 and sum(located.by_hosts.values()) == 5000

@@ -6,7 +6,6 @@ import base64
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,31 +14,10 @@ from corral.kernel.errors import Unavailable
 from corral.storage.kerberos.keytab import MOST_BYTES, BadKeytab, principals_of
 from corral.storage.kerberos.negotiate import Negotiator, words_of_page
 from corral.storage.kerberos.tickets import Identity, Tickets
-from tests.testbeds import kerberos
 from tests.testbeds.kerberos import REALM, Kdc
 from tests.waiting import pause
 
 CORRAL = f"corral@{REALM}"
-
-
-@pytest.fixture(scope="module")
-def realm() -> Iterator[Kdc]:
-    if reason := kerberos.missing():
-        pytest.skip(reason)
-    with Kdc() as made:
-        made.keytab("corral")
-        made.keytab("HTTP/localhost")
-        yield made
-
-
-@pytest.fixture
-def kdc(realm: Kdc, monkeypatch: pytest.MonkeyPatch) -> Kdc:
-    """The KDC, whose realm this process knows, without a ticket of anybody."""
-    for name, value in realm.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
-    realm.start()
-    return realm
 
 
 def why(tickets: Tickets, host: str = "localhost") -> str:
