@@ -3,7 +3,8 @@
 As they are, a rename onto an existing file does nothing, `#` and `?` end a file's name, a DataNode's error is read as
 data, an append writes nothing, and no user is sent. Here HDFS behaves like every other store. The user is
 `HADOOP_USER_NAME`, else the process's own. `HADOOP_CONF_DIR` configures name services (`hdfs://` only).
-A NameNode that asks for Kerberos gets a ticket from the keytab `KRB5_CLIENT_KTNAME` or the ticket cache `KRB5CCNAME`.
+A NameNode that asks for Kerberos gets the delegation token that YARN gave the container (`HADOOP_TOKEN_FILE_LOCATION`),
+else a ticket by the keytab `KRB5_CLIENT_KTNAME` or from the ticket cache `KRB5CCNAME`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from corral.storage.kerberos.negotiate import Negotiator, words_of_page
 from corral.storage.kerberos.tickets import Identity
+from corral.storage.kerberos.token_file import token_for
 
 SCHEMES: Final = ("hdfs", "webhdfs")
 _WEB_PORT: Final = 9870
@@ -69,7 +71,7 @@ def _session() -> Any:
     """A session of HTTP that answers a NameNode that asks for Kerberos."""
     import requests
 
-    kerberos = Negotiator(Identity())
+    kerberos = Negotiator(Identity(), token_for)
 
     class Session(requests.Session):
         def request(self, method: Any, url: Any, **given: Any) -> requests.Response:  # type: ignore[override]

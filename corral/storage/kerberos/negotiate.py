@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from corral.kernel.errors import Unavailable
 from corral.storage.kerberos.tickets import Identity, Tickets
 
 _SECONDS: Final = 20.0
+_TOKEN: Final = "delegation"
 _MOST_PAGE: Final = 20_000
 _MESSAGE: Final = re.compile(r"MESSAGE:</th><td>([^<]{1,2000})<")
 _ADVICE: Final = (
@@ -27,32 +28,41 @@ _USER: Final = "user.name"
 """The query by which clusters without authentication know a caller. Those with Kerberos refuse another name than theirs."""
 
 
+def _no_token(host: str) -> str:
+    return ""
+
+
 class Negotiator:
     """Says with which terms (`params`, `headers`) a daemon is called."""
 
-    def __init__(self, identity: Identity) -> None:
-        self._tickets = Tickets(identity)
-        self._asked: set[str] = set()
-        """The daemons that have asked for Kerberos."""
+    def __init__(self, identity: Identity, token_for: Callable[[str], str] = _no_token) -> None:
+        """`token_for` returns a delegation token for a host; it is sent instead of a ticket."""
+        self._tickets, self._token_for = Tickets(identity), token_for
+        self._asked: dict[str, dict[str, str]] = {}
+        """The daemons that have asked for Kerberos, with what their calls have instead of the user's name."""
 
     def terms(self, url: str, terms: Mapping[str, Any]) -> dict[str, Any]:
         """The terms of a first call: without the user's name for a daemon that has asked for Kerberos."""
-        given = dict(terms)
-        if _origin(url) in self._asked and given.get("params"):
-            given["params"] = {name: value for name, value in given["params"].items() if name != _USER}
+        given, more = dict(terms), self._asked.get(_origin(url))
+        if more is not None:
+            named = given.get("params") or {}
+            given["params"] = {name: value for name, value in named.items() if name != _USER} | more
         return given
 
     def is_asked(self, url: str, status: int, challenge: str) -> bool:
         """Whether an answer asks for Kerberos; `challenge` is its header WWW-Authenticate."""
         if status != 401 or not any(each.strip().lower().startswith("negotiate") for each in challenge.split(",")):
             return False
-        self._asked.add(_origin(url))
+        self._asked.setdefault(_origin(url), {})
         return True
 
     def signed(self, url: str, terms: Mapping[str, Any]) -> dict[str, Any]:
-        """The terms of the call with a ticket. Raises Unavailable."""
-        given = self.terms(url, terms)
-        header = self._tickets.header(urlsplit(url).hostname or "")
+        """The terms of the call with a token or a ticket. Raises Unavailable."""
+        host = urlsplit(url).hostname or ""
+        if token := self._token_for(host):
+            self._asked[_origin(url)] = {_TOKEN: token}
+            return self.terms(url, terms)
+        given, header = self.terms(url, terms), self._tickets.header(host)
         return {**given, "headers": {**(given.get("headers") or {}), "Authorization": header}}
 
     async def signed_soon(self, url: str, terms: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from tests.testbeds.hadoop.hdfs import Hdfs, write_configuration
 from tests.testbeds.kerberos import REALM, Kdc
 
+_BYTES: Final = "Content-Type: application/octet-stream"
 CORRAL: Final = "corral"
 """The Hadoop user whom HDFS lets act for others."""
 
@@ -40,6 +41,16 @@ class SecureHdfs(Hdfs):
         write_configuration(self.client_configuration / "core-site.xml", settings)
         write_configuration(self.client_configuration / "hdfs-site.xml", {})
 
+    def write(self, path: str, content: bytes, copies: int = 1) -> None:
+        """Write a small file as the superuser."""
+        assert copies == 1
+        address = f"{self.url}/webhdfs/v1{quote(path)}?op=CREATE&overwrite=true"
+        self._curl("-X", "PUT", "-L", "--data-binary", "@-", "-H", _BYTES, address, given=content)
+
+    def read(self, path: str) -> bytes:
+        """The content of a file, as the superuser reads it."""
+        return self._curl("-L", f"{self.url}/webhdfs/v1{quote(path)}?op=OPEN")
+
     @property
     def url(self) -> str:
         """The NameNode's address for WebHDFS."""
@@ -57,12 +68,17 @@ class SecureHdfs(Hdfs):
     def call(self, method: str, path: str, base: str = "") -> Any:
         """One call of a path of the NameNode, or of another daemon, as the superuser. Raises OSError for a refusal."""
         url = f"{base or self.url}{path}"
-        words = ["curl", "-sS", "--fail-with-body", "--negotiate", "-u", ":", "-m", "30", "-X", method, url]
+        got = self._curl("-X", method, url)
+        return json.loads(got) if got else None
+
+    def _curl(self, *more: str, given: bytes = b"") -> bytes:
+        """What curl prints, with the superuser's ticket. Raises OSError for a refusal."""
+        words = ["curl", "-sS", "--fail-with-body", "--negotiate", "-u", ":", "-m", "30", *more]
         env = {"PATH": "/usr/bin:/bin", **self._kdc.environment, "KRB5CCNAME": self._cache}
-        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, env=env, input=given, capture_output=True, timeout=60, check=False)
         if done.returncode != 0:
-            raise OSError(f"curl {method} {path}: {done.stderr}{done.stdout[:500]}")
-        return json.loads(done.stdout) if done.stdout else None
+            raise OSError(f"curl {more[-1]}: {done.stderr.decode()}{done.stdout[:500].decode(errors='replace')}")
+        return done.stdout
 
     def _jmx(self, query: str) -> Any:
         return self.call("GET", f"/jmx?qry={query}")
