@@ -73,6 +73,8 @@ _SETTINGS = (
         "--yarn-name-nodes", default=None, metavar="URL", help="The NameNode with --engine yarn: http://HOST:9870."
     ),
     click.option("--yarn-user", default=None, metavar="USER", help="The Hadoop user that Corral calls as."),
+    click.option("--yarn-principal", default=None, metavar="PRINCIPAL", help="Its Kerberos principal: NAME@REALM."),
+    click.option("--yarn-keytab", default=None, metavar="FILE", help="The keytab of the Kerberos principal."),
     click.option(
         "--yarn-users", default=None, metavar="ACCOUNT=USER", help="The Hadoop user that an account's tasks run as."
     ),
@@ -239,6 +241,8 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
     "--yarn-name-nodes", default=None, metavar="URL", help="The NameNode with --engine yarn: http://HOST:9870."
 )
 @click.option("--yarn-user", default=None, metavar="USER", help="The Hadoop user that Corral calls as.")
+@click.option("--yarn-principal", default=None, metavar="PRINCIPAL", help="Its Kerberos principal: NAME@REALM.")
+@click.option("--yarn-keytab", default=None, metavar="FILE", help="The keytab of the Kerberos principal.")
 @click.option(
     "--yarn-users", default=None, metavar="ACCOUNT=USER", help="The Hadoop user that an account's tasks run as."
 )

@@ -21,6 +21,8 @@ _PIECE = 256 * 1024
 _LOOK_SECONDS = 0.1
 _LAUNCH_FAILED = 126
 _LONGEST_REASON = 1000
+_KEPT = ("PATH", "HOME", "USER", "LANG", "JAVA_HOME", "HADOOP_TOKEN_FILE_LOCATION")
+"""The container's variables that its attempts have: the last names YARN's tokens of the job's user."""
 
 
 class Attempt:
@@ -147,7 +149,7 @@ class Attempt:
         return [*self._python, "run", path]
 
     def _environment(self, ports: dict[str, list[int]]) -> dict[str, str]:
-        base = {name: os.environ[name] for name in ("PATH", "HOME", "USER", "LANG", "JAVA_HOME") if name in os.environ}
+        base = {name: os.environ[name] for name in _KEPT if name in os.environ}
         numbers = {_port_variable(name): ",".join(map(str, each)) for name, each in ports.items()}
         return {**base, **self._order["env"], **numbers, MARKER: self.name, "CORRAL_TASK_DIR": self.directory}
 

@@ -17,6 +17,8 @@ import msgspec
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.storage import hdfs
+from corral.storage.kerberos.negotiate import Negotiator
+from corral.storage.kerberos.tickets import Identity
 
 if TYPE_CHECKING:
     import httpx2
@@ -65,6 +67,8 @@ class NameNodes(NamedTuple):
     """The Hadoop user that calls."""
     acts_for: Callable[[str], str] = _themselves
     """The Hadoop user on whose behalf it asks for an account; "" is the caller itself."""
+    identity: Identity = Identity()
+    """Where the caller's Kerberos tickets are."""
 
     def has(self, host: str) -> bool:
         """Whether a URI with this host names one of them."""
@@ -161,6 +165,7 @@ class BlockLocator:
         self._systems = tuple(systems)
         self._urls = [list(system.urls) for system in systems]
         """Of each system, the NameNode that answered last first."""
+        self._kerberos = [Negotiator(system.identity) for system in systems]
         self._now = now
         self._kept: dict[tuple[int, str, str], _Kept] = {}
         self._client: httpx2.AsyncClient | None = None
@@ -185,7 +190,7 @@ class BlockLocator:
         if which is None:
             raise NotFound("no-name-node", f"No NameNode is configured for {uri}.")
         self._client = self._client or _client()
-        asking = _Asking(self._client, self._systems[which], self._urls[which], account)
+        asking = _Asking(self._client, self._kerberos[which], self._systems[which], self._urls[which], account)
         path = hdfs.path_of(uri).rstrip("/") or "/"
         try:
             async with asyncio.timeout(_SECONDS):
@@ -277,9 +282,11 @@ async def _files_below(asking: _Asking, root: str) -> list[_File]:
 class _Asking:
     """Calls of the active NameNode of one HDFS for one account."""
 
-    def __init__(self, client: httpx2.AsyncClient, system: NameNodes, urls: list[str], account: str) -> None:
+    def __init__(
+        self, client: httpx2.AsyncClient, kerberos: Negotiator, system: NameNodes, urls: list[str], account: str
+    ) -> None:
         """`urls` are put into the order in which they are asked next."""
-        self._client, self._urls = client, urls
+        self._client, self._kerberos, self._urls = client, kerberos, urls
         user = system.acts_for(account)
         self._identity = {"user.name": system.user} | ({"doas": user} if user and user != system.user else {})
 
@@ -338,16 +345,24 @@ class _Asking:
         raise Unavailable("hdfs-unreachable", f"No NameNode says where {path} is: {why}.")
 
     async def _answer(self, url: str, path: str, query: dict[str, str]) -> tuple[int, bytes]:
-        content = bytearray()
         where = f"{url.rstrip('/')}/webhdfs/v1{quote(path)}"
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        async with self._client.stream("GET", where, params={**query, **self._identity}, headers=headers) as answer:
+        terms = {"params": {**query, **self._identity}, "headers": headers}
+        status, content, challenge = await self._once(where, path, self._kerberos.terms(where, terms))
+        if self._kerberos.is_asked(where, status, challenge):
+            status, content, _ = await self._once(where, path, await self._kerberos.signed_soon(where, terms))
+        return status, content
+
+    async def _once(self, where: str, path: str, terms: dict[str, Any]) -> tuple[int, bytes, str]:
+        """The status, the content and the header WWW-Authenticate of an answer."""
+        content = bytearray()
+        async with self._client.stream("GET", where, **terms) as answer:
             async for piece in answer.aiter_raw():
                 content += piece
                 if len(content) > _MOST_ANSWER:
                     message = f"The NameNode's answer about {path} has more than {_MOST_ANSWER >> 20} MiB."
                     raise Unavailable("hdfs-locations-answer", message)
-            return answer.status_code, bytes(content)
+            return answer.status_code, bytes(content), answer.headers.get("WWW-Authenticate", "")
 
 
 def _refusal(path: str, status: int, content: bytes) -> CorralError:

@@ -3,6 +3,8 @@
 As they are, a rename onto an existing file does nothing, `#` and `?` end a file's name, a DataNode's error is read as
 data, an append writes nothing, and no user is sent. Here HDFS behaves like every other store. The user is
 `HADOOP_USER_NAME`, else the process's own. `HADOOP_CONF_DIR` configures name services (`hdfs://` only).
+A NameNode that asks for Kerberos gets the delegation token that YARN gave the container (`HADOOP_TOKEN_FILE_LOCATION`),
+else a ticket by the keytab `KRB5_CLIENT_KTNAME` or from the ticket cache `KRB5CCNAME`.
 """
 
 from __future__ import annotations
@@ -14,12 +16,18 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from corral.storage.kerberos.negotiate import Negotiator, words_of_page
+from corral.storage.kerberos.tickets import Identity
+from corral.storage.kerberos.token_file import token_for
+
 SCHEMES: Final = ("hdfs", "webhdfs")
 _WEB_PORT: Final = 9870
 _SILENCE: Final = (10.0, 120.0)
 """Seconds to wait for a connection, and then for each answer."""
 _ONE_NAME_NODE: Final = {"dfs.client.failover.max.attempts": "3"}
 """Without a configuration there is one NameNode and no failover, so the client must not retry for minutes."""
+_TOKEN: Final = re.compile(r"(delegation=)[^&\s\"')]+")
+"""A delegation token in a URL: with Kerberos a NameNode gives one to whom it sends to a DataNode."""
 _REMOTE: Final = re.compile(r'RPCError\("[\w.$]+", "(.*)', re.DOTALL)
 
 
@@ -39,9 +47,10 @@ def path_of(uri: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """A NameNode's error message without the exception's class and the server's stack trace."""
+    """A NameNode's error message without the exception's class, the server's stack trace, and tokens."""
     found = _REMOTE.match(text)
-    return re.split(r"\\n|\n", found[1] if found else text, maxsplit=1)[0].removesuffix('")')
+    first = re.split(r"\\n|\n", found[1] if found else text, maxsplit=1)[0].removesuffix('")')
+    return _TOKEN.sub(r"\1…", first)
 
 
 def _native(host: str, port: int | None) -> Any:
@@ -58,13 +67,28 @@ def _native(host: str, port: int | None) -> Any:
     return Native(host or None, port, **({} if "HADOOP_CONF_DIR" in os.environ else _ONE_NAME_NODE))
 
 
-def _web(host: str, port: int | None) -> Any:
+def _session() -> Any:
+    """A session of HTTP that answers a NameNode that asks for Kerberos."""
     import requests
-    from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
+
+    kerberos = Negotiator(Identity(), token_for)
 
     class Session(requests.Session):
-        def request(self, *args: Any, **kwargs: Any) -> requests.Response:
-            return super().request(*args, **{"timeout": _SILENCE, **kwargs})
+        def request(self, method: Any, url: Any, **given: Any) -> requests.Response:  # type: ignore[override]
+            terms = kerberos.terms(url, {"timeout": _SILENCE, **given})
+            answer = super().request(method, url, **terms)
+            challenge = answer.headers.get("WWW-Authenticate", "")
+            if not answer.history and kerberos.is_asked(url, answer.status_code, challenge):
+                answer = super().request(method, url, **kerberos.signed(url, terms))
+                if answer.status_code in (401, 403) and (why := words_of_page(answer.content)):
+                    raise PermissionError(f"the NameNode refuses the Kerberos ticket: {why}")
+            return answer
+
+    return Session()
+
+
+def _web(host: str, port: int | None) -> Any:
+    from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
 
     class File(WebHDFile):  # type: ignore[misc]
         _made = False
@@ -100,7 +124,7 @@ def _web(host: str, port: int | None) -> Any:
 
     class Web(WebHDFS):  # type: ignore[misc]
         def _connect(self) -> None:
-            self.session = Session()
+            self.session = _session()
 
         def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
             return File(self, path, mode=mode, block_size=self.blocksize, tempdir="", autocommit=True)

@@ -32,8 +32,9 @@ def pool_of(file: str) -> str:
     """The name of the pool that a file belongs to; "" for a file of its own."""
     if file.startswith("tests/portal/"):
         return "portal"
-    if file.startswith("tests/engines/yarn/"):
-        return "yarn"
+    for hadoop in ("yarn", "kerberised"):
+        if file.startswith(f"tests/engines/{hadoop}/"):
+            return hadoop
     if file.startswith("tests/engines/kubernetes/"):
         text = (ROOT / file).read_text()
         # Two control planes, in two lanes: one for the files that need a kubelet.

@@ -71,8 +71,8 @@ class YarnEngine:
         """`secret` is the server's for this engine: the tokens of services and slots are signed with it."""
         self.name = settings.name
         self._settings, self._logs = settings, logs
-        self._yarn = HadoopRest("ResourceManager", settings.resource_managers, settings.user)
-        self._files = HadoopRest("NameNode", settings.file_systems, settings.user)
+        self._yarn = HadoopRest("ResourceManager", settings.resource_managers, settings.user, settings.identity)
+        self._files = HadoopRest("NameNode", settings.file_systems, settings.user, settings.identity)
         self._tokens = SlotTokens(secret)
         self._table = SlotTable()
         self._sessions = Sessions()

@@ -9,8 +9,12 @@ import httpx2
 import msgspec
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.storage.kerberos.negotiate import Negotiator, words_of_page
+from corral.storage.kerberos.tickets import Identity
 
 CALL_SECONDS: Final = 20.0
+NOBODY: Final = Identity()
+"""Nobody in particular: the tickets of the process's environment, if a daemon asks for some."""
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that are read."""
 _STANDBY: Final = (b"StandbyException", b"is in state standby", b"This is standby RM")
@@ -21,6 +25,8 @@ class _Answer(NamedTuple):
 
     status: int
     content: bytes
+    challenge: str = ""
+    """How it asks who calls (WWW-Authenticate)."""
 
 
 class _Place(msgspec.Struct, frozen=True, rename={"location": "Location"}):
@@ -32,10 +38,11 @@ class _Place(msgspec.Struct, frozen=True, rename={"location": "Location"}):
 class HadoopRest:
     """A client of the daemons of one service: the ResourceManagers, or the NameNodes."""
 
-    def __init__(self, name: str, urls: Sequence[str], user: str) -> None:
-        """`name` is the service's name in messages; `user` is the Hadoop user that calls."""
+    def __init__(self, name: str, urls: Sequence[str], user: str, identity: Identity = NOBODY) -> None:
+        """`name` is the service's name in messages; `user` is the Hadoop user that calls, `identity` has its tickets."""
         self._name, self._urls, self._user = name, [url.rstrip("/") for url in urls], user
         self._first = 0
+        self._kerberos = Negotiator(identity)
         limits = httpx2.Limits(max_connections=50)
         self._client = httpx2.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, limits=limits)
 
@@ -100,7 +107,8 @@ class HadoopRest:
             url = f"{self._urls[which]}{path}"
             try:
                 parameters = {**self._identity(user), **query}
-                answer = await self._answer(method, url, params=parameters, content=content, headers=headers)
+                terms = {"params": parameters, "content": content, "headers": headers}
+                answer = await self._known(method, url, terms)
             except (TimeoutError, httpx2.HTTPError) as error:
                 why = str(error) or type(error).__name__
                 message = f"The {self._name} at {self._urls[which]} does not answer: {why}."
@@ -115,6 +123,13 @@ class HadoopRest:
         assert trouble is not None
         raise trouble
 
+    async def _known(self, method: str, url: str, terms: dict[str, Any]) -> _Answer:
+        """Call one daemon, again with a ticket if it asks for Kerberos. Raises like `_answer`, Unavailable without one."""
+        answer = await self._answer(method, url, **self._kerberos.terms(url, terms))
+        if self._kerberos.is_asked(url, answer.status, answer.challenge):
+            answer = await self._answer(method, url, **await self._kerberos.signed_soon(url, terms))
+        return answer
+
     async def _answer(self, method: str, url: str, **terms: Any) -> _Answer:
         """Call one daemon. Raises Unavailable for an answer that is too large, httpx2.HTTPError when there is none."""
         content = bytearray()
@@ -124,7 +139,7 @@ class HadoopRest:
                 if len(content) > MOST_ANSWER:
                     message = f"An answer of the {self._name} has more than {MOST_ANSWER // 2**20} MiB."
                     raise Unavailable("hadoop-answer", message)
-            return _Answer(answer.status_code, bytes(content))
+            return _Answer(answer.status_code, bytes(content), answer.headers.get("WWW-Authenticate", ""))
 
     def _identity(self, user: str) -> dict[str, str]:
         """The caller; and the user that it acts for as a proxy user, if that is another one."""
@@ -167,7 +182,7 @@ def _check(name: str, path: str, answer: _Answer) -> None:
     """Raise the CorralError for a refusal."""
     if answer.status < 300:
         return
-    said = _message(answer)
+    said = _message(answer) or words_of_page(answer.content)
     if answer.status == 404 and not said and path.startswith("/app/"):
         message = (
             f"The {name} does not serve services: set yarn.webapp.api-service.enable to true in its yarn-site.xml."

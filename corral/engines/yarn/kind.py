@@ -28,7 +28,18 @@ class YarnOptions(EngineSettings):
     yarn_user: str = Field(
         default="",
         pattern=r"^$|^[A-Za-z_][A-Za-z0-9_.@-]{0,99}$",
-        description="The Hadoop user as whom Corral calls; empty: the system user of the server.",
+        description="The Hadoop user as whom Corral calls; empty: the first part of `yarn_principal`, else the system user "
+        "of the server.",
+    )
+    yarn_principal: str = Field(
+        default="",
+        description="The Kerberos principal as which Corral calls, `NAME@REALM`, where the cluster asks for Kerberos. "
+        "Empty: whichever one the server's ticket cache is of (`KRB5CCNAME`).",
+    )
+    yarn_keytab: str = Field(
+        default="",
+        description="The absolute path of the keytab of `yarn_principal`: Corral gets its tickets by it, and renews them. "
+        "Empty: somebody else renews the server's ticket cache.",
     )
     yarn_users: str = Field(
         default="",
@@ -149,7 +160,7 @@ class YarnKind(EngineKind[YarnOptions]):
         server = await context.server()
         cluster = settings_of(settings, server, context.agents_url(self.name), context)
         engine = YarnEngine(cluster, secret=context.secret(self.name), logs=context.logs)
-        name_nodes = NameNodes(cluster.file_systems, cluster.user, cluster.users.of)
+        name_nodes = NameNodes(cluster.file_systems, cluster.user, cluster.users.of, cluster.identity)
         return BuiltEngine(engine, agents=SlotApi(engine), name_nodes=name_nodes)
 
     async def doctor(self, settings: YarnOptions, options: DoctorOptions) -> list[Finding]:
@@ -164,13 +175,15 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
 
     Raises InvalidInput for unusable settings.
     """
-    from corral.engines.yarn.settings import YarnSettings, parse_names, parse_ports, urls_of
+    from corral.engines.yarn.settings import YarnSettings, identity_of, parse_names, parse_ports, urls_of, user_of
 
+    identity = identity_of(options.yarn_principal, options.yarn_keytab)
     return YarnSettings(
         server=server,
         resource_managers=urls_of("yarn_resource_managers", options.yarn_resource_managers, "http://HOST:8088"),
         file_systems=urls_of("yarn_name_nodes", options.yarn_name_nodes, "http://HOST:9870"),
-        user=options.yarn_user or getpass.getuser(),
+        user=options.yarn_user or user_of(identity) or getpass.getuser(),
+        identity=identity,
         url=url,
         certificate=context.api_certificate if context else "",
         queue=options.yarn_queue,

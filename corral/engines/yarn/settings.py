@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from corral.kernel.errors import InvalidInput
+from corral.storage.kerberos.tickets import Identity
 
 _MOST_PAIRS: Final = 1000
 _HADOOP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,99}")
@@ -98,6 +99,8 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds without a call of a slot after which YARN is asked whether its container is still there."""
     probe_seconds: int = 0
     """Seconds after which a node is probed for its devices again; 0 never probes."""
+    identity: Identity = Identity()
+    """Where the caller's Kerberos tickets are, for a cluster that asks for them."""
     log_limit_bytes: int = 0
     """The last bytes of a stream's log that are kept; 0 keeps all."""
 
@@ -108,6 +111,26 @@ class YarnSettings(msgspec.Struct, frozen=True):
     def yarn_queue(self, queue: str) -> str:
         """The YARN queue of a virtual cluster. Raises InvalidInput for a name that YARN cannot have."""
         return self.queues.of(queue) or self.queue
+
+
+_PRINCIPAL: Final = re.compile(r"([A-Za-z0-9_.-]{1,100})(/[A-Za-z0-9_.-]{1,255})?@[A-Za-z0-9_.-]{1,255}")
+_ADVICE: Final = "set yarn_principal and yarn_keytab, or keep a ticket cache renewed for the server (KRB5CCNAME)"
+
+
+def identity_of(principal: str, keytab: str) -> Identity:
+    """The identity of the settings yarn_principal and yarn_keytab. Raises InvalidInput."""
+    if principal and not _PRINCIPAL.fullmatch(principal):
+        message = f'yarn_principal has "{principal[:80]}"; write NAME@REALM or NAME/HOST@REALM.'
+        raise InvalidInput("invalid-setting", message)
+    if keytab and not (principal and keytab.startswith("/")):
+        raise InvalidInput("invalid-setting", "yarn_keytab is the absolute path of the keytab of yarn_principal.")
+    return Identity(principal, keytab, _ADVICE)
+
+
+def user_of(identity: Identity) -> str:
+    """The Hadoop user that a principal is by Hadoop's default rule: its first part; "" without one."""
+    found = _PRINCIPAL.fullmatch(identity.principal)
+    return found[1] if found else ""
 
 
 def parse_ports(setting: str, text: str) -> tuple[int, int]:

@@ -47,12 +47,24 @@ def test_a_mapping_that_cannot_be_one_is_refused_with_its_setting(text: str) -> 
         ({"yarn_name_nodes": ""}, "--yarn-name-nodes http://HOST:9870"),
         ({"yarn_name_nodes": "hdfs://nn:8020"}, 'yarn_name_nodes has "hdfs://nn:8020"; write http://HOST:9870'),
         ({"yarn_resource_managers": "http://rm:8088/path?x"}, "write http://HOST:8088"),
+        ({"yarn_principal": "corral"}, 'yarn_principal has "corral"; write NAME@REALM or NAME/HOST@REALM'),
+        ({"yarn_principal": "a b@REALM"}, 'yarn_principal has "a b@REALM"'),
+        ({"yarn_keytab": "/etc/corral.keytab"}, "yarn_keytab is the absolute path of the keytab of yarn_principal"),
+        ({"yarn_principal": "c@R", "yarn_keytab": "corral.keytab"}, "yarn_keytab is the absolute path"),
     ],
 )
 def test_the_addresses_of_the_cluster_are_asked_for(given: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidInput) as error:
         YarnKind().check(YarnOptions(**{**WHERE, **given}))
     assert said in error.value.message
+
+
+def test_corral_is_the_hadoop_user_of_its_principal_unless_one_is_named() -> None:
+    by_principal = {"yarn_principal": "corral/host.example@EXAMPLE.ORG", "yarn_keytab": "/etc/corral.keytab"}
+    found = settings_of(YarnOptions(**WHERE, **by_principal), server="s", url="http://here")
+    assert found.user == "corral" and found.identity[:2] == tuple(by_principal.values())
+    named = settings_of(YarnOptions(**WHERE, **by_principal, yarn_user="other"), server="s", url="http://here")
+    assert named.user == "other"
 
 
 def test_a_resource_that_no_node_counts_is_refused_by_its_name_once_nodes_are_known() -> None:

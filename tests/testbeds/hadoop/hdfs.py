@@ -29,29 +29,34 @@ _SERVER: Final = "org.apache.hadoop.hdfs.server"
 class Hdfs:
     """A NameNode and one DataNode, ready for writes; the user who runs the test is their superuser."""
 
-    def __init__(self) -> None:
+    host = "127.0.0.1"
+    """Where its clients call it."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """`environment` has further variables of the daemons."""
         begun = time.monotonic()
         for left in list(remains.orphans(_HOMES)):
             shutil.rmtree(left, ignore_errors=True)
         self._home = Path(tempfile.mkdtemp(prefix=_HOMES))
         remains.write_owner(self._home)
         self._ports = {name: free_port() for name in ("rpc", "web", "data", "data-web", "data-ipc")}
-        self.native = f"hdfs://127.0.0.1:{self._ports['rpc']}"
+        self.native = f"hdfs://{self.host}:{self._ports['rpc']}"
         """Its address by its own protocol."""
-        self.web = f"webhdfs://127.0.0.1:{self._ports['web']}"
+        self.web = f"webhdfs://{self.host}:{self._ports['web']}"
         """Its address over HTTP."""
         configuration = self._home / "conf"
-        user = pwd.getpwuid(os.geteuid()).pw_name
-        proxy = {f"hadoop.proxyuser.{user}.{what}": "*" for what in ("hosts", "groups")}
-        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native, **proxy})
+        write_configuration(configuration / "core-site.xml", self._core())
         write_configuration(configuration / "hdfs-site.xml", self._settings())
         name = jars.command(f"{_SERVER}.namenode.NameNode", configuration)
         data = jars.command(f"{_SERVER}.datanode.DataNode", configuration)
-        self._name, self._data = Daemon("namenode", name, self._home), Daemon("datanode", data, self._home)
+        self._name, self._data = (
+            Daemon("namenode", name, self._home, environment),
+            Daemon("datanode", data, self._home, environment),
+        )
         self._others: dict[str, Daemon] = {}
         """Further DataNodes by host."""
         try:
-            self._format(name)
+            self._format(name, environment)
             self._data.start(lambda: True)
             self._name.start(self._answers, seconds=120)
             self._data.start(self._has_data_node, seconds=120)
@@ -155,6 +160,10 @@ class Hdfs:
             got = answer.read()
         return json.loads(got) if got else None
 
+    def _core(self) -> Mapping[str, object]:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        return {"fs.defaultFS": self.native} | {f"hadoop.proxyuser.{user}.{what}": "*" for what in ("hosts", "groups")}
+
     def _settings(self) -> Mapping[str, object]:
         at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
         return {
@@ -170,10 +179,11 @@ class Hdfs:
             "dfs.namenode.safemode.extension": 0,
         }
 
-    def _format(self, name: Any) -> None:
+    def _format(self, name: Any, environment: Mapping[str, str] | None) -> None:
         done = subprocess.run(
-            [*name, "-format", "-nonInteractive"], capture_output=True, text=True, timeout=120, check=False
-        )
+            [*name, "-format", "-nonInteractive"],
+            env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
         if done.returncode != 0:
             raise RuntimeError(f"the NameNode could not be formatted:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
@@ -188,10 +198,13 @@ class Hdfs:
 
     def _data_nodes(self) -> int:
         """The DataNodes that are alive; 0 while the NameNode does not answer."""
-        url = f"http://127.0.0.1:{self._ports['web']}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
-        with contextlib.suppress(OSError, LookupError), urllib.request.urlopen(url, timeout=30) as answer:
-            return int(json.loads(answer.read())["beans"][0]["NumLiveDataNodes"])
+        with contextlib.suppress(OSError, LookupError):
+            return int(self._jmx("Hadoop:service=NameNode,name=FSNamesystemState")["beans"][0]["NumLiveDataNodes"])
         return 0
+
+    def _jmx(self, query: str) -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._ports['web']}/jmx?qry={query}", timeout=30) as answer:
+            return json.loads(answer.read())
 
 
 def write_configuration(file: Path, settings: Mapping[str, object]) -> None:

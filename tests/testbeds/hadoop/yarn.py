@@ -41,6 +41,11 @@ _NODE_PORTS: Final = ("nm", "nm-localizer", "nm-web", "nm-collector", "nm-shuffl
 class Yarn:
     """YARN over a running HDFS. The user who runs the test is its superuser."""
 
+    host = "127.0.0.1"
+    """Where the ResourceManager is called."""
+    environment: Mapping[str, str] = {}
+    """Further variables of the daemons."""
+
     def __init__(
         self, hdfs: Hdfs, nodes: int = 2, *, gpus: int = 4, memory_mb: int = 6144, settings: Mapping[str, object] = {}
     ) -> None:
@@ -51,13 +56,13 @@ class Yarn:
         self.hdfs = hdfs
         self.user = pwd.getpwuid(os.geteuid()).pw_name
         self._ports = {name: free_port() for name in ("zookeeper", *_RESOURCE_MANAGER_PORTS)}
-        self.url = f"http://127.0.0.1:{self._ports['rm-web']}"
+        self.url = f"http://{self.host}:{self._ports['rm-web']}"
         """The ResourceManager's address."""
         self.masters_folder = f"/tmp/hadoop-{self.user}/.yarn/services"
         """Where the service masters of all users keep folders in HDFS: below `hadoop.tmp.dir` of the NodeManager's user."""
         self._settings = {**self._shared(), **settings}
         self._gpus, self._memory_mb = gpus, memory_mb
-        self._environment = {"JAVA_HOME": _java_home(), "HADOOP_YARN_HOME": str(self.home)}
+        self._environment = {"JAVA_HOME": _java_home(), "HADOOP_YARN_HOME": str(self.home), **self.environment}
         self.zookeeper = self._zookeeper()
         self.resource_manager = self._resource_manager()
         self.nodes = {f"nm{n}": self._node(f"nm{n}") for n in range(1, nodes + 1)}
@@ -142,10 +147,10 @@ class Yarn:
 
     def _shared(self) -> Mapping[str, object]:
         """The settings of yarn-site.xml that all daemons have."""
-        at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+        at = {name: f"{self.host}:{port}" for name, port in self._ports.items()}
         conf = self.home / "conf"
         return {
-            "yarn.resourcemanager.hostname": "127.0.0.1",
+            "yarn.resourcemanager.hostname": self.host,
             "yarn.resourcemanager.address": at["rm"],
             "yarn.resourcemanager.scheduler.address": at["rm-scheduler"],
             "yarn.resourcemanager.resource-tracker.address": at["rm-tracker"],
@@ -224,15 +229,16 @@ class Yarn:
         main = f"{_SERVER}.nodemanager.NodeManager"
         return Daemon(name, jars.command(main, conf), self.home, self._environment)
 
-    def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
-        user = self.user
-        core = {
+    def _core(self) -> Mapping[str, object]:
+        return {
             "fs.defaultFS": self.hdfs.native,
-            "hadoop.http.staticuser.user": user,
-            f"hadoop.proxyuser.{user}.hosts": "*",
-            f"hadoop.proxyuser.{user}.groups": "*",
+            "hadoop.http.staticuser.user": self.user,
+            f"hadoop.proxyuser.{self.user}.hosts": "*",
+            f"hadoop.proxyuser.{self.user}.groups": "*",
         }
-        write_configuration(folder / "core-site.xml", core)
+
+    def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
+        write_configuration(folder / "core-site.xml", self._core())
         write_configuration(folder / "hdfs-site.xml", {"dfs.replication": 1})
         write_configuration(folder / "yarn-site.xml", settings)
         write_configuration(folder / "resource-types.xml", {"yarn.resource-types": "yarn.io/gpu"})

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from corral.engines.kind import DoctorOptions, Finding
 from corral.engines.yarn.doctor.hdfs_check import folders, users
+from corral.engines.yarn.doctor.kerberos_check import tickets
 from corral.engines.yarn.doctor.mapped_users_check import mapped_users
 from corral.engines.yarn.doctor.probe_service import probe
 from corral.engines.yarn.hadoop_rest import HadoopRest
@@ -22,10 +23,11 @@ _FULL: Final = 99.5
 
 async def examine(settings: YarnSettings, options: DoctorOptions) -> list[Finding]:
     """Run all checks; with `options.probe` a small service as well."""
-    yarn = HadoopRest("ResourceManager", settings.resource_managers, settings.user)
-    files = HadoopRest("NameNode", settings.file_systems, settings.user)
+    yarn = HadoopRest("ResourceManager", settings.resource_managers, settings.user, settings.identity)
+    files = HadoopRest("NameNode", settings.file_systems, settings.user, settings.identity)
     found: list[Finding] = []
     try:
+        found += [finding async for finding in tickets(settings.identity)]
         found += [finding async for finding in _yarn(yarn, files, settings)]
         found += [finding async for finding in folders(files, settings)]
         found += [finding async for finding in users(yarn, files, settings)]

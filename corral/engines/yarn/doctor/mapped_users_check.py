@@ -29,7 +29,7 @@ async def mapped_users(nodes: Sequence[YarnNode], files: HadoopRest, settings: Y
     if not address:
         yield Finding("executor", "note", "no NodeManager can be asked how it runs containers")
         return
-    manager = HadoopRest("NodeManager", [f"http://{address}"], settings.user)
+    manager = HadoopRest("NodeManager", [f"http://{address}"], settings.user, settings.identity)
     try:
         executor = (await _setting(manager, _EXECUTOR)).rpartition(".")[2]
         scratch = await _setting(manager, _SCRATCH)
