@@ -1616,6 +1616,9 @@ class BudgetView(TypedDict):
     state: str
     """`open`, `warned` or `used-up`."""
     topUps: list[TopUpView]
+    setAt: str
+    """When it was last set."""
+    setBy: str
 
 
 class CellDevice(TypedDict):

@@ -102,6 +102,7 @@ class Standing(msgspec.Struct, frozen=True):
             round(self.allowed / HOUR, 3), budget.device_hours, round(self.used / HOUR, 3),
             round(self.promised / HOUR, 3), round(max(0.0, self.allowed - spent) / HOUR, 3), budget.warn_at, state,
             tuple(TopUpView(each.device_hours, rfc3339(each.at), each.actor, each.reason) for each in self.top_ups),
+            rfc3339(budget.at), budget.actor,
         )  # fmt: skip
 
 
@@ -137,6 +138,9 @@ class BudgetView(Record, frozen=True):
     state: str
     """`open`, `warned` or `used-up`."""
     top_ups: tuple[TopUpView, ...] = ()
+    set_at: str = ""
+    """When it was last set."""
+    set_by: str = ""
 
 
 class BudgetList(Record, frozen=True):

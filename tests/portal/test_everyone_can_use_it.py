@@ -73,6 +73,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/alerts", "node1 does not answer."),
         ("/usage", "There are no budgets"),
         ("/efficiency", "device-hours"),
+        ("/fairness", "Weights and deserved amounts"),
         ("/idle", "No job leaves its devices idle"),
         ("/queues?queue=default", "has lent nothing"),
         ("/line", "waiting"),

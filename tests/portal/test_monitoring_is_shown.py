@@ -134,7 +134,8 @@ def test_use_is_shown_with_its_cost_and_taken_along_as_focus(page: Page, priced:
     expect(chart).to_have_accessible_name(re.compile(r"Device-hours by day from .* to .*; in all .*default 0\.\d+"))
     page.get_by_role("button", name="Cost").click()
     expect(page.get_by_role("figure")).to_contain_text("Cost in EUR by day")
-    page.get_by_role("button", name="7 days").click()
+    with page.expect_response("**/usage/charges*"):  # of the chart, so that the next one is that of the file
+        page.get_by_role("button", name="7 days").click()
     expect(page).to_have_url(f"{priced.url}/usage?by=queue&show=cost&days=7")
     budget = page.get_by_role("table", name="Budgets").locator("tr[data-budget='queue/default/week']")
     expect(budget).to_contain_text("● open")

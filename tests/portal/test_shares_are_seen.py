@@ -108,7 +108,7 @@ def test_the_map_marks_owners_guests_what_leaves_and_what_is_closed(page: Page, 
     expect(cluster).to_contain_text("bound to research")
     expect(cluster).to_contain_text("guest, yields to owners")
     expect(cluster.locator(f"a[data-job='{guest}']").first).to_have_attribute(
-        "aria-label", "guest, root, guest: worker-0 on node2, device 0–1"
+        "aria-label", "guest, guest, root: worker-0 on node2, device 0–1"
     )
     assert "guest" not in (cluster.locator(f"a[data-job='{mine}']").first.get_attribute("aria-label") or "")
     portal.client.cordon("local/node4", why="new cables")
@@ -122,7 +122,7 @@ def test_the_map_marks_owners_guests_what_leaves_and_what_is_closed(page: Page, 
     next(iter(portal.client.log(slow, "worker", 0, follow=True)))
     portal.client.suspend(slow)
     expect(cluster.locator(f"a[data-job='{slow}']")).to_have_attribute(
-        "aria-label", "slow, root, guest, leaving: worker-0 on node2, device 3"
+        "aria-label", "slow, guest, l…, guest, leaving, root: worker-0 on node2, device 3"
     )
     (tmp_path / "saved").touch()
     expect(cluster.locator(f"a[data-job='{slow}']")).to_have_count(0)

@@ -12,6 +12,7 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.accounts import QueueRecord
+from corral.model.records import rfc3339
 from corral.service.service import Service
 from tests.service.conftest import ANN, BOB, ROOT, START
 from tests.store.makers import ME, batch, ended
@@ -28,6 +29,7 @@ def asking(hours: int, name: str = "digits", devices: int = 2) -> str:
 async def test_administrators_change_budgets_and_each_change_is_in_the_audit_log(service: Service) -> None:
     made = await service.budgets.set(ROOT, "queue", "default", "week", 100.0)
     assert (made.allowed, made.left, made.state, made.warn_at) == (100.0, 100.0, "open", 0.8)
+    assert (made.set_by, made.set_at) == ("root", rfc3339(service.context.clock.now()))
     more = await service.budgets.top_up(ROOT, "queue", "default", "week", 20.0, reason=" the paper's\ndeadline ")
     assert more.allowed == 120.0
     (added,) = more.top_ups

@@ -112,6 +112,13 @@ const efficiency = createRoute({
   component: lazyRouteComponent(() => import('./pages/Efficiency'), 'Efficiency'),
 });
 
+const fairness = createRoute({
+  getParentRoute: () => frame,
+  path: '/fairness',
+  validateSearch: texts('week'),
+  component: lazyRouteComponent(() => import('./pages/Fairness'), 'Fairness'),
+});
+
 const idle = createRoute({
   getParentRoute: () => frame,
   path: '/idle',
@@ -200,7 +207,8 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, idle, configuration, account, storages, storage, users, batch, groups,
+  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
+  storage, users, batch, groups,
 ];
 
 export const router = createRouter({

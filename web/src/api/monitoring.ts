@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
+import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, FairnessReport, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
 
 const SLOWLY = 15_000;
 /** Pages of charges that are read for one picture or file; a page has at least 2,000 charges, unless it is the last. */
@@ -51,6 +51,7 @@ export const healthHistory = (node: string) =>
     queryFn: ({ pageParam, signal }) => call<Page<HealthEntry>>(healthPath(node), { query: { limit: 10, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => page.next,
+    refetchInterval: SLOWLY,
   });
 
 /** Whose use is asked for, and of which time: RFC 3339 times or days in UTC. */
@@ -74,6 +75,16 @@ export const efficiency = (asked: Asked) =>
   queryOptions({
     queryKey: ['usage', 'efficiency', asked],
     queryFn: ({ signal }) => call<EfficiencyReport>('/efficiency', { query: { ...asked }, signal }),
+    placeholderData: keepPreviousData,
+    staleTime: SLOWLY,
+    retry: false,
+  });
+
+/** What queues were owed and got in a week such as `2026-W48`; '' is the last whole one. */
+export const fairness = (week: string) =>
+  queryOptions({
+    queryKey: ['usage', 'fairness', week],
+    queryFn: ({ signal }) => call<FairnessReport>('/usage/fairness', { query: { week }, signal }),
     placeholderData: keepPreviousData,
     staleTime: SLOWLY,
     retry: false,

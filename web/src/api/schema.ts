@@ -236,6 +236,9 @@ export interface components {
             /** @description `open`, `warned` or `used-up`. */
             state: string;
             topUps: components["schemas"]["TopUpView"][];
+            /** @description When it was last set. */
+            setAt: string;
+            setBy: string;
         };
         /**
          * CellDevice

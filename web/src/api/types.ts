@@ -36,6 +36,8 @@ export type {
   ForecastView as Forecast,
   EventRecord,
   Explanation,
+  FairnessReport,
+  FairnessRow,
   FileView,
   GoalOutcome,
   GroupView,

@@ -1,13 +1,15 @@
 /** Budgets of device-hours: what each allows in its present window, what is used and promised of it, and what is left. */
 
 import { useQuery } from '@tanstack/react-query';
-import { useId } from 'react';
+import { useId, useState } from 'react';
 import * as ask from '../api/monitoring';
+import { me as askMe } from '../api/queries';
 import type { Budget } from '../api/types';
 import { budgetBar, budgetWords, number } from '../lib/usage';
+import { RemoveBudget, SetBudget, TopUpBudget } from './BudgetDialogs';
 import { CommandLine } from './Copy';
 import { Empty, Fault, Skeleton } from './Notices';
-import { Until } from './Time';
+import { Ago, Until } from './Time';
 
 const HEIGHT = 14;
 const STATES: Record<string, { word: string; tone: string }> = {
@@ -16,14 +18,26 @@ const STATES: Record<string, { word: string; tone: string }> = {
   'used-up': { word: '✕ used up', tone: 'text-fail' },
 };
 
+type Asking = { change: 'set' | 'top-up' | 'remove'; of: Budget } | { change: 'new'; of: null };
+
 export function Budgets() {
   const list = useQuery(ask.budgets);
+  const admin = useQuery(askMe).data?.role === 'admin';
+  const [asking, setAsking] = useState<Asking | null>(null);
+  const close = () => setAsking(null);
   return (
     <>
-      <h2 className="heading mt-7">
-        Budgets
-        <span className="text-xs font-normal text-muted">device-hours in each day, week or month, in UTC</span>
-      </h2>
+      <div className="mt-7 flex items-end gap-3 border-b border-line">
+        <h2 className="heading grow !border-b-0">
+          Budgets
+          <span className="text-xs font-normal text-muted">device-hours in each day, week or month, in UTC</span>
+        </h2>
+        {admin && (
+          <button type="button" className="btn mb-1.5 !h-7" onClick={() => setAsking({ change: 'new', of: null })}>
+            New budget
+          </button>
+        )}
+      </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={2} />}
       {list.data && list.data.items.length === 0 && (
@@ -43,11 +57,16 @@ export function Budgets() {
                 <th className="num">Left</th>
                 <th className="num max-md:hidden">Allowed</th>
                 <th>State</th>
+                {admin && (
+                  <th>
+                    <span className="sr-only">Actions</span>
+                  </th>
+                )}
               </tr>
             </thead>
             <tbody>
               {list.data.items.map((budget) => (
-                <Row key={`${budget.kind} ${budget.name} ${budget.window}`} budget={budget} />
+                <Row key={`${budget.kind} ${budget.name} ${budget.window}`} budget={budget} onAsk={admin ? (change) => setAsking({ change, of: budget }) : undefined} />
               ))}
             </tbody>
           </table>
@@ -57,11 +76,20 @@ export function Budgets() {
       <div className="flex justify-end pt-3">
         <CommandLine line="corral budget" />
       </div>
+      {(asking?.change === 'new' || asking?.change === 'set') && <SetBudget of={asking.of} onClose={close} />}
+      {asking?.change === 'top-up' && <TopUpBudget of={asking.of} onClose={close} />}
+      {asking?.change === 'remove' && <RemoveBudget of={asking.of} onClose={close} />}
     </>
   );
 }
 
-function Row({ budget }: { budget: Budget }) {
+interface RowProps {
+  budget: Budget;
+  /** Given to those who may change it. */
+  onAsk?: (change: 'set' | 'top-up' | 'remove') => void;
+}
+
+function Row({ budget, onAsk }: RowProps) {
   const state = STATES[budget.state] ?? { word: budget.state, tone: 'text-muted' };
   const added = budget.topUps.reduce((total, each) => total + each.deviceHours, 0);
   return (
@@ -76,6 +104,7 @@ function Row({ budget }: { budget: Budget }) {
         <div className="pt-1 md:hidden">
           <Bar budget={budget} />
         </div>
+        <History budget={budget} />
       </td>
       <td className="max-md:hidden">
         <Bar budget={budget} />
@@ -83,12 +112,48 @@ function Row({ budget }: { budget: Budget }) {
       <td className="num max-sm:hidden">{number(budget.used, 1)}</td>
       <td className="num text-muted max-sm:hidden">{number(budget.promised, 1)}</td>
       <td className="num font-medium">{number(budget.left, 1)}</td>
-      <td className="num text-muted max-md:hidden" title={budget.topUps.map((each) => `${each.actor} added ${number(each.deviceHours, 1)}: ${each.reason}`).join('\n') || undefined}>
+      <td className="num text-muted max-md:hidden">
         {number(budget.allowed, 1)}
         {added > 0 && <div className="text-xs">{number(added, 1)} added</div>}
       </td>
       <td className={`whitespace-nowrap ${state.tone}`}>{state.word}</td>
+      {onAsk && (
+        <td className="text-right">
+          <div className="flex flex-wrap justify-end gap-x-3">
+            {ACTIONS.map(([change, word]) => (
+              <button key={change} type="button" className="link" onClick={() => onAsk(change)} aria-label={`${word}: ${budget.kind} ${budget.name}, each ${budget.window}`}>
+                {word}
+              </button>
+            ))}
+          </div>
+        </td>
+      )}
     </tr>
+  );
+}
+
+const ACTIONS = [
+  ['top-up', 'add'],
+  ['set', 'change'],
+  ['remove', 'remove'],
+] as const;
+
+/** Who set it and who added to it in this window, when and why. */
+function History({ budget }: { budget: Budget }) {
+  return (
+    <details className="pt-0.5 text-xs text-muted">
+      <summary aria-label={`Who changed it: ${budget.kind} ${budget.name}, each ${budget.window}`}>Who changed it</summary>
+      <ul className="space-y-0.5 py-1 [overflow-wrap:anywhere]">
+        <li>
+          {budget.setBy} set {number(budget.deviceHours, 1)} device-hours <Ago at={budget.setAt} />
+        </li>
+        {budget.topUps.map((each) => (
+          <li key={`${each.at} ${each.actor} ${each.deviceHours}`}>
+            {each.actor} added {number(each.deviceHours, 1)} <Ago at={each.at} />: {each.reason}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -3,7 +3,8 @@
 import { Link } from '@tanstack/react-router';
 import type { MapNode, Run } from '../lib/cells';
 import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
-import { cut, nodeEnd, partOf, ranges, shortNode } from '../lib/format';
+import { nodeEnd, partOf, ranges, shortNode } from '../lib/format';
+import { belowOf, tileLines, tileName } from '../lib/tiles';
 import { Band, bandHeight, Overlay } from './NodeMarks';
 
 export interface TileSize {
@@ -34,9 +35,6 @@ interface Props {
 }
 
 const GROUP_GAP = 9;
-/** Widths of a letter of the tiles' two lines, in the widest of the fonts asked for. */
-const BOLD = 7.3;
-const PLAIN = 6.1;
 
 export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MARKS }: Props) {
   let x = 0.5;
@@ -140,8 +138,10 @@ function Held({ node, run, colours, lit, onLight, size, marks }: Omit<RunsProps,
   const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}${partOf(device.job?.share)}`))];
   const others = run.devices.flatMap((device) => device.others ?? []).map((each) => `${each.name} ${each.role}-${each.index}${partOf(each.share)}`);
   const found = run.devices.flatMap((device) => marks.devices.get(marked(node, device.index)) ?? []);
-  const standing = [found.some((each) => each.standing === 'guest') && 'guest', found.some((each) => each.leaving) && 'leaving'].filter(Boolean);
-  const label = `${[`${job.name}, ${job.user}`, ...standing].join(', ')}: ${tasks.join(', ')} on ${where}${others.length > 0 ? `, beside ${others.join(', ')}` : ''}`;
+  const standing = [...(found.some((each) => each.standing === 'guest') ? ['guest'] : []), ...(found.some((each) => each.leaving) ? ['leaving'] : [])];
+  const holder = { name: job.name, user: job.user, standing };
+  const lines = size.words ? tileLines(job.name, belowOf(holder), width) : null;
+  const label = `${tileName(holder, lines)}: ${tasks.join(', ')} on ${where}${others.length > 0 ? `, beside ${others.join(', ')}` : ''}`;
   const hue = colours.get(job.id) ?? 0;
   const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;
@@ -181,29 +181,27 @@ function Held({ node, run, colours, lit, onLight, size, marks }: Omit<RunsProps,
         );
       })}
       <Overlay node={node} devices={run.devices} marks={marks} size={size} hue={hue} />
-      {size.words && <Words name={job.name} below={standing.length > 0 ? standing.join(', ') : job.user} width={width} height={size.height} ground={ground} />}
+      {lines && <Words lines={lines} width={width} height={size.height} ground={ground} />}
     </Link>
   );
 }
 
 interface WordsProps {
-  name: string;
-  below: string;
+  lines: readonly [string, string];
   width: number;
   height: number;
   /** The tile's colour, drawn around the letters so that the lines between tasks never cross them. */
   ground: string;
 }
 
-function Words({ name, below, width, height, ground }: WordsProps) {
-  const room = width - 9;
+function Words({ lines, width, height, ground }: WordsProps) {
   return (
     <svg x={1} y={0} width={width - 1} height={height} fill="var(--hue-text)" stroke={ground} strokeWidth={3.5} pointerEvents="none" paintOrder="stroke">
       <text x={5} y={height / 2 - 2} fontSize={11} fontWeight={600}>
-        {cut(name, Math.floor(room / BOLD))}
-      </text>
+        {lines[0]}
+      </text>{' '}
       <text x={5} y={height / 2 + 11} fontSize={10}>
-        {cut(below, Math.floor(room / PLAIN))}
+        {lines[1]}
       </text>
     </svg>
   );

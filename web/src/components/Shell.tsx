@@ -57,7 +57,7 @@ function Frame() {
             </Way>
             <Way to="/nodes">Nodes</Way>
             <AlertsWay />
-            <Way to="/usage" also={['/efficiency', '/idle']} narrow="lg">
+            <Way to="/usage" also={['/efficiency', '/fairness', '/idle']} narrow="lg">
               Usage
             </Way>
             <Way to="/configuration" short="Config">

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 const WAYS = [
   ['/usage', 'Use and budgets'],
   ['/efficiency', 'Efficiency'],
+  ['/fairness', 'Fairness'],
   ['/idle', 'Idle devices'],
 ] as const;
 

@@ -44,6 +44,7 @@ function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => 
   if (cluster.error && !cluster.data) return <Fault error={cluster.error} retry={() => void cluster.refetch()} />;
   return (
     <section aria-label="Cluster" className="pt-5">
+      <h2 className="sr-only">Cluster</h2>
       <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
         {!cluster.data && <Skeleton rows={4} height={38} />}

@@ -1,0 +1,81 @@
+/** Changing budgets: what a form asks for, what it would do to the present window, and the commands that do the same. */
+
+import { part } from '../api/client';
+import type { Budget } from '../api/types';
+import { quote } from './cli';
+import { number } from './usage';
+
+export const KINDS = ['queue', 'user'] as const;
+export const WINDOWS = ['day', 'week', 'month'] as const;
+/** The API allows no more device-hours. */
+const MOST = 1e9;
+const USUAL_WARN = 80;
+
+export interface Wanted {
+  kind: string;
+  name: string;
+  window: string;
+  /** Device-hours, as typed. */
+  hours: string;
+  /** Percent, as typed. */
+  warn: string;
+}
+
+/** What a form begins with: an existing budget, or a new one of a queue. */
+export function begun(of: Budget | null): Wanted {
+  if (of === null) return { kind: 'queue', name: '', window: 'week', hours: '', warn: String(USUAL_WARN) };
+  return { kind: of.kind, name: of.name, window: of.window, hours: String(of.deviceHours), warn: String(Math.round(1e4 * of.warnAt) / 100) };
+}
+
+/** A number of device-hours above 0; null for what is none. */
+export function readHours(text: string): number | null {
+  const value = Number(text);
+  return text.trim() !== '' && value > 0 && value <= MOST ? value : null;
+}
+
+/** A part of a budget from percent; null for what is none. */
+export function readWarn(text: string): number | null {
+  const value = Number(text);
+  return text.trim() !== '' && value > 0 && value <= 100 ? value / 100 : null;
+}
+
+export const isReady = ({ name, hours, warn }: Wanted) => name.trim() !== '' && readHours(hours) !== null && readWarn(warn) !== null;
+
+type Key = Pick<Budget, 'kind' | 'name' | 'window'>;
+export const budgetPath = ({ kind, name, window }: Key) => `/budgets/${kind}/${part(name.trim())}/${window}`;
+export const sameBudget = (one: Key, other: Key) => one.kind === other.kind && one.name === other.name.trim() && one.window === other.window;
+
+/** What is left of a window in which so many device-hours are allowed, and whether submissions are warned or refused. */
+function after(budget: Budget, allowed: number, warnAt: number): string {
+  const spent = budget.used + budget.promised;
+  const left = `${number(Math.max(0, allowed - spent), 1)} of ${number(allowed, 1)} device-hours are left in this ${budget.window}`;
+  if (spent >= allowed) return `${left}: it is used up, so submissions with devices are refused.`;
+  return spent >= warnAt * allowed ? `${left}: submissions are warned.` : `${left}.`;
+}
+
+/** What setting a budget does to its present window; '' while the form is not complete. */
+export function setEffect(wanted: Wanted, of: Budget | undefined): string {
+  const [hours, warnAt] = [readHours(wanted.hours), readWarn(wanted.warn)];
+  if (hours === null || warnAt === null) return '';
+  if (!of) return `What was used since this ${wanted.window} began counts, and what jobs that run may still use in it.`;
+  const added = of.topUps.reduce((sum, each) => sum + each.deviceHours, 0);
+  return `Then ${after(of, hours + added, warnAt)}`;
+}
+
+/** What adding to a budget does; '' while the form is not complete. */
+export function topUpEffect(of: Budget, text: string): string {
+  const hours = readHours(text);
+  return hours === null ? '' : `Then ${after(of, of.allowed + hours, of.warnAt)} From the next ${of.window} on it is ${number(of.deviceHours, 1)} again.`;
+}
+
+const line = (...words: string[]) => ['corral', 'budget', ...words.map(quote)].join(' ');
+
+export function setLine({ kind, name, window, hours, warn }: Wanted): string {
+  const warnAt = readWarn(warn);
+  const more = warnAt === null || warnAt * 100 === USUAL_WARN ? [] : ['--warn-at', String(warnAt)];
+  return line('set', kind, name.trim() || 'NAME', window, hours.trim() || 'DEVICE-HOURS', ...more);
+}
+
+export const topUpLine = ({ kind, name, window }: Key, hours: string, reason: string) => line('top-up', kind, name, window, hours.trim() || 'DEVICE-HOURS', '--reason', reason || 'TEXT');
+
+export const removeLine = ({ kind, name, window }: Key) => line('remove', kind, name, window);
