@@ -391,7 +391,7 @@ async def _control(settings: Settings) -> None:
             routes = read_routes(settings.alert_actions, mail=bool(settings.mail_server))
         beside += _notices(settings, control, key, routes.webhooks if routes is not None else {})
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
-        beside += measure(control, control_api.metrics, here, MeasureSettings.of(settings))
+        beside += measure(control, control_api.metrics, here, MeasureSettings.of(settings), health)
         beside += watches
         beside += watchers(control, control_api, ReportSettings.of(settings))
         if settings.alert_rules is not None or settings.alert_actions is not None:

@@ -440,6 +440,12 @@ class HealthEntryView(TypedDict):
         "device",
         "slow-task",
         "check-failed",
+        "throttled",
+        "pcie-errors",
+        "link-flaps",
+        "clock-skew",
+        "full-disk",
+        "read-only-disk",
         "health-event",
         "moved",
     ]

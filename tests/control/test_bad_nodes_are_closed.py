@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,17 @@ from corral.control.health.beside import HealthSettings, watch_beside
 from corral.control.health.checks import Checks
 from corral.control.health.keeper import HealthKeeper
 from corral.control.loop import Control
+from corral.control.metrics.control_metrics import ControlMetrics, MeasureSettings, measure
 from corral.kernel.errors import Conflict, NotFound
 from corral.model.health.records import HEALTH
 from corral.model.health.signs import Sign, SignKind
 from corral.model.health.states import Cause, HealthState
+from corral.model.metrics.agent_page import AgentPage
+from corral.model.metrics.samples import Samples
 from corral.monitor.health.check_scripts import Checked
+from corral.monitor.health.figure_signs import Figures, FigureSigns
+from corral.monitor.scraping.addresses import Address
+from corral.monitor.scraping.agent_client import Target
 from corral.settings import Settings
 from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
@@ -176,3 +182,40 @@ async def test_checks_that_break_stop_no_job(watched: Watched, monkeypatch: pyte
     job = await watched.house.submit(short("goes-on", end_with=0))
     await watched.house.until(job, "succeeded")
     assert not watched.tasks[-1].done()
+
+
+async def test_what_an_agent_measured_adds_to_the_score_of_its_node(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await watched.begin()
+    settings = MeasureSettings(0.0, "", None, None, "http://{node}.invalid", None)
+    metrics = ControlMetrics(watched.house.control)
+    for loop in measure(watched.house.control, metrics, [], settings, watched.keeper):
+        loop.close()  # the test gives the answers
+    assert metrics.agents is not None
+    for number in range(4):
+        address = Address(False, f"node{number}", 9102, node=f"node{number}")
+        page = AgentPage(address.host, 0.0, ())
+        metrics.agents.take(Target(address, address.host), page, 90.0 if address.host == "node0" else 0.0)
+    monkeypatch.setattr(keeper_module, "FIGURE_SECONDS", 0.0)
+    async with watched.house.patience():
+        while not (found := (await watched.house.store.health_history(NODE)).items):
+            await asyncio.sleep(0.05)
+    assert [(each.what, each.reason) for each in found] == [("clock-skew", "its clock is 90.0 s ahead of the server's")]
+    assert [each.node for each in await watched.house.store.node_health()] == [NODE]
+
+
+async def test_figures_that_cannot_be_looked_at_keep_no_other_sign_from_being_seen(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "FIGURE_SECONDS", 0.0)
+    await watched.begin()
+
+    class Broken(FigureSigns):
+        def look(self, nodes: object, now: float) -> Iterator[Sign]:
+            raise MemoryError
+
+    watched.keeper._figure_signs = Broken()
+    watched.keeper.figures = lambda: {NODE: Figures(Samples())}
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    await watched.until(HealthState.SUSPECTED)

@@ -6,7 +6,8 @@ Nothing here may stop scheduling: what fails is logged, and tried again at the n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -22,6 +23,7 @@ from corral.model.health.signs import Sign
 from corral.model.health.states import Cause
 from corral.model.inventory import Inventory
 from corral.model.store_writes import ControlBatch, Intent
+from corral.monitor.health.figure_signs import Figures, FigureSigns
 from corral.monitor.health.watch import Watch, empty_nodes
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ log = structlog.get_logger()
 
 LOOK_SECONDS: Final = 2.0
 """Seconds between two looks at the nodes."""
+FIGURE_SECONDS: Final = 30.0
+"""Seconds between two looks at what agents measured."""
 _MOST_SIGNS: Final = 10_000
 """Signs of checks and monitors that wait for the next look; further ones are dropped."""
 
@@ -52,6 +56,11 @@ class HealthKeeper:
         self._turn = asyncio.Lock()
         self.control: Control
         """Set by `begin`."""
+        self.figures: Callable[[], Mapping[str, Figures]] = dict
+        """By node, what its agent told last."""
+        self._figure_signs = FigureSigns()
+        self._figures_at = float("-inf")
+        """When figures were looked at last, by a clock that is never set."""
         self.validations: Validations | None = None
         """Runs validation jobs; None: only administrators can end a cordon."""
 
@@ -152,6 +161,7 @@ class HealthKeeper:
             return
         async with self._turn:
             now = self._clock.now()
+            await self._look_at_figures(now)
             signs, self._signs = self._signs, []
             for sign in signs:
                 watch.ledger.add(sign)
@@ -163,6 +173,17 @@ class HealthKeeper:
             await self._keep(watch)
             self._prefer_others(watch, before)
             await self._carry_out(watch)
+
+    async def _look_at_figures(self, now: float) -> None:
+        """Look for signs in what agents measured, at most every FIGURE_SECONDS; in a thread, for it may be much."""
+        figures, steady = self.figures(), time.monotonic()
+        if not figures or steady - self._figures_at < FIGURE_SECONDS:
+            return
+        self._figures_at = steady
+        try:
+            self.add(await asyncio.to_thread(lambda: list(self._figure_signs.look(figures, now))))
+        except Exception as error:  # what agents tell must not keep other signs from being seen
+            self._trouble("figures", error)
 
     def _prefer_others(self, watch: Watch, before: frozenset[str]) -> None:
         """Have the scheduler see the nodes anew if other ones are suspected than before."""

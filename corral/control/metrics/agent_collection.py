@@ -17,6 +17,7 @@ from corral.model.metrics.agent_page import AgentPage
 from corral.model.metrics.families import Metric
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TASK_FAMILIES, TASK_LABELS
+from corral.monitor.health.figure_signs import Figures
 from corral.monitor.scraping.addresses import addresses_for, parse_addresses
 from corral.monitor.scraping.agent_client import Target
 from corral.monitor.scraping.scraper import EVERY_SECONDS, Scraper
@@ -99,6 +100,10 @@ class AgentCollection:
             for node in [name for name, each in self._told.items() if now - each.at >= KEPT_ROUNDS * self._seconds]:
                 del self._told[node]
             return {node: each for node, each in self._told.items() if now - each.at < rounds * self._seconds}
+
+    def figures(self) -> Mapping[str, Figures]:
+        """By node, what signs of trouble are looked for in: what agents told within the last two rounds."""
+        return {node: Figures(each.samples, each.ahead) for node, each in self.told(2.0).items()}
 
     def counts(self) -> Samples:
         """How many agents answer, and how many do not."""

@@ -14,6 +14,7 @@ from corral.model.metrics.samples import Samples
 from corral.service.metrics.process import ProcessFigures
 
 if TYPE_CHECKING:
+    from corral.control.health.keeper import HealthKeeper
     from corral.control.metrics.agent_collection import AgentCollection
 
 _KEPT_FOR: Final = 50.0
@@ -75,9 +76,13 @@ class MeasureSettings(NamedTuple):
 
 
 def measure(
-    control: Control, metrics: ControlMetrics, here: Sequence[str], settings: MeasureSettings
+    control: Control,
+    metrics: ControlMetrics,
+    here: Sequence[str],
+    settings: MeasureSettings,
+    health: HealthKeeper | None = None,
 ) -> list[Coroutine[Any, Any, None]]:
-    """Return what measures this machine and asks the agents of others, and have `metrics` tell it.
+    """Return what measures this machine and asks the agents of others, and have `metrics` and `health` know it.
 
     `here` are the engines whose tasks run on this machine. Raises InvalidInput for settings that cannot be read.
     """
@@ -88,6 +93,8 @@ def measure(
         agents = AgentCollection(control, settings.agents, settings.agents_token_file, here=here)
         metrics.agents = agents
         metrics.sources.append(agents.counts)
+        if health is not None:
+            health.figures = agents.figures
         loops.append(agents.run(control.ready))
     return loops
 

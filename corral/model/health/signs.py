@@ -35,6 +35,18 @@ class SignKind(StrEnum):
     """A task reported its steps at least 20 % slower than its peers in the same gang."""
     CHECK_FAILED = "check-failed"
     """A check script found a problem."""
+    THROTTLED = "throttled"
+    """The hardware held a device's clocks down for ten minutes, for heat or power."""
+    PCIE_ERRORS = "pcie-errors"
+    """A device repeated many transfers on PCI Express."""
+    LINK_FLAPS = "link-flaps"
+    """A network link of the node went down again and again."""
+    CLOCK_SKEW = "clock-skew"
+    """The node's clock differs from the server's."""
+    FULL_DISK = "full-disk"
+    """A file system is nearly full."""
+    READ_ONLY_DISK = "read-only-disk"
+    """A file system that could be written to has become read-only."""
     HEALTH_EVENT = "health-event"
     """A health monitor of the cluster (NVSentinel) reported a problem."""
 
@@ -49,6 +61,12 @@ WEIGHTS: Final[dict[SignKind, float]] = {
     SignKind.DEVICE: 6.0,
     SignKind.SLOW_TASK: 2.0,
     SignKind.CHECK_FAILED: 4.0,
+    SignKind.THROTTLED: 2.0,
+    SignKind.PCIE_ERRORS: 3.0,
+    SignKind.LINK_FLAPS: 3.0,
+    SignKind.CLOCK_SKEW: 2.0,
+    SignKind.FULL_DISK: 2.0,
+    SignKind.READ_ONLY_DISK: 6.0,
     SignKind.HEALTH_EVENT: 4.0,
 }
 """What a sign adds to a score."""

@@ -26,6 +26,8 @@ class NodeMetric(StrEnum):
     DISK_WRITTEN = "node_disk_written_bytes_total"
     FILE_SYSTEM = "node_filesystem_size_bytes"
     FILE_SYSTEM_AVAILABLE = "node_filesystem_avail_bytes"
+    FILE_SYSTEM_READ_ONLY = "node_filesystem_readonly"
+    LINK_DOWN = "node_network_carrier_down_changes_total"
     NETWORK_IN = "node_network_receive_bytes_total"
     NETWORK_OUT = "node_network_transmit_bytes_total"
     PORT_IN = "node_infiniband_port_data_received_bytes_total"
@@ -59,6 +61,8 @@ NODE_FAMILIES: Final = (
     _counter(NodeMetric.DISK_WRITTEN, "Bytes written to a disk.", "device"),
     _gauge(NodeMetric.FILE_SYSTEM, "Size of a file system on a disk.", *_FILE_SYSTEM),
     _gauge(NodeMetric.FILE_SYSTEM_AVAILABLE, "What users may still write to a file system.", *_FILE_SYSTEM),
+    _gauge(NodeMetric.FILE_SYSTEM_READ_ONLY, "1 if a file system cannot be written to, else 0.", *_FILE_SYSTEM),
+    _counter(NodeMetric.LINK_DOWN, "How often the link of a network interface went down.", "device"),
     _counter(NodeMetric.NETWORK_IN, "Bytes received by a network interface.", "device"),
     _counter(NodeMetric.NETWORK_OUT, "Bytes sent by a network interface.", "device"),
     _counter(NodeMetric.PORT_IN, "Bytes received by an RDMA port.", "device", "port"),

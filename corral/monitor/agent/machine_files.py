@@ -88,6 +88,14 @@ def interface_bytes(text: str) -> dict[str, tuple[int, int]]:
     return found
 
 
+def link_downs(sysfs: str = "/sys/class/net") -> dict[str, int]:
+    """Return how often the link of each network interface with hardware went down."""
+    counts = {name: read_number(f"{sysfs}/{name}/carrier_down_count") for name in _names(sysfs)}
+    return {
+        name: count for name, count in counts.items() if count is not None and os.path.exists(f"{sysfs}/{name}/device")
+    }
+
+
 def file_systems(text: str) -> list[FileSystem]:
     """Return the file systems on disks from `/proc/mounts`, each once."""
     found: dict[str, FileSystem] = {}

@@ -15,6 +15,7 @@ from corral.monitor.agent.machine_files import (
     disk_bytes,
     file_systems,
     interface_bytes,
+    link_downs,
     memory_bytes,
     rdma_ports,
 )
@@ -32,7 +33,9 @@ _NANOSECONDS: Final = 0x2000
 """STA_NANO of adjtimex(2): the offset is in nanoseconds, else in microseconds."""
 
 
-def machine_values(proc: str = "/proc", infiniband: str = "/sys/class/infiniband") -> list[Value]:
+def machine_values(
+    proc: str = "/proc", infiniband: str = "/sys/class/infiniband", net: str = "/sys/class/net"
+) -> list[Value]:
     """Return the series of processors, memory, disks, file systems, networks, RDMA ports and the clock."""
     memory = memory_bytes(read_text(f"{proc}/meminfo"))
     values = [Value(name, (), float(memory[key])) for key, name in _MEMORY.items() if key in memory]
@@ -45,6 +48,7 @@ def machine_values(proc: str = "/proc", infiniband: str = "/sys/class/infiniband
         values += (Value(NodeMetric.DISK_READ, (disk,), read), Value(NodeMetric.DISK_WRITTEN, (disk,), written))
     for name, (received, sent) in interface_bytes(read_text(f"{proc}/net/dev")).items():
         values += (Value(NodeMetric.NETWORK_IN, (name,), received), Value(NodeMetric.NETWORK_OUT, (name,), sent))
+    values += (Value(NodeMetric.LINK_DOWN, (name,), float(count)) for name, count in link_downs(net).items())
     machine = os.uname()
     values.append(Value(NodeMetric.UNAME, (machine.nodename, machine.release, machine.machine), 1.0))
     return [*values, *_spaces(proc), *_ports(infiniband), *clock_values()]
@@ -57,6 +61,7 @@ def _spaces(proc: str) -> Iterator[Value]:
         except OSError:
             continue
         yield Value(NodeMetric.FILE_SYSTEM, tuple(each), float(found.f_blocks * found.f_frsize))
+        yield Value(NodeMetric.FILE_SYSTEM_READ_ONLY, tuple(each), float(bool(found.f_flag & os.ST_RDONLY)))
         yield Value(NodeMetric.FILE_SYSTEM_AVAILABLE, tuple(each), float(found.f_bavail * found.f_frsize))
 
 

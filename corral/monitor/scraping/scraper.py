@@ -6,6 +6,8 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,9 @@ _FAILING_AT_ONCE: Final = 8
 _LONGEST_PAUSE: Final = 8
 """Rounds that an agent which fails again and again is left alone at most."""
 _RESOLVE_SECONDS: Final = 5.0
+_RESOLVE_EVERY: Final = 60.0
+"""Seconds after which a host is looked up again."""
+_LOOKUPS: Final = 2
 
 Take = Callable[[Target, AgentPage, float], None]
 """Takes an answer with the seconds by which the agent's clock is surely ahead, below 0 behind. It is called in a thread,
@@ -51,6 +56,10 @@ class Scraper:
         self._seconds, self._patience, self._now = seconds, patience, now
         self._followed: dict[Target, asyncio.Task[None]] = {}
         self._resolved: dict[Address, tuple[Target, ...]] = {}
+        self._resolve_at: dict[Address, float] = {}
+        """When a host is looked up again, by a clock that is never set."""
+        self._lookups = ThreadPoolExecutor(_LOOKUPS, "agents")
+        """Threads of its own: a name server that hangs must not hold those that control works with."""
         self._failures: dict[Target, int] = {}
         self._troubles: dict[Target | Address | None, str] = {}
         self._well = asyncio.Semaphore(_WELL_AT_ONCE)
@@ -79,11 +88,12 @@ class Scraper:
             for each in self._followed.values():
                 each.cancel()
             await asyncio.gather(*self._followed.values(), return_exceptions=True)
+            self._lookups.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> None:
         """Begin to follow agents that are new, and end it for those that are gone."""
         targets = await self._targets(list(self._addresses()))
-        for target in [each for each in self._followed if each not in targets]:
+        for target in self._followed.keys() - set(targets):
             self._followed.pop(target).cancel()
             self._failures.pop(target, None)
             self._troubles.pop(target, None)
@@ -92,8 +102,9 @@ class Scraper:
                 self._followed[target] = asyncio.create_task(self._follow(target))
 
     async def _targets(self, addresses: Sequence[Address]) -> list[Target]:
-        for each in [each for each in self._resolved if each not in addresses]:
+        for each in self._resolved.keys() - set(addresses):
             del self._resolved[each]
+            self._resolve_at.pop(each, None)
             self._troubles.pop(each, None)
         await asyncio.gather(*(self._resolve(each) for each in addresses[:MOST_AGENTS]))
         found = {each.ip + str(each.address): each for one in addresses for each in self._resolved.get(one, ())}
@@ -103,14 +114,17 @@ class Scraper:
 
     async def _resolve(self, address: Address) -> None:
         """Find the network addresses of a host; while that fails, those of before stay."""
-        loop = asyncio.get_running_loop()
+        if time.monotonic() < self._resolve_at.get(address, 0.0):
+            return
+        look_up = partial(socket.getaddrinfo, address.host, address.port, type=socket.SOCK_STREAM)
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
-                found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+                found = await asyncio.get_running_loop().run_in_executor(self._lookups, look_up)
         except (OSError, UnicodeError, TimeoutError) as error:
             self._tell(address, f"Its host is not known: {getattr(error, 'strerror', None) or 'no answer'}.")
             return
         self._troubles.pop(address, None)
+        self._resolve_at[address] = time.monotonic() + _RESOLVE_EVERY
         families = {family for family, *_ in found}
         wanted = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
         ips = dict.fromkeys(str(where[0]) for family, _, _, _, where in found if family == wanted)

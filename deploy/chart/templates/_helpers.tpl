@@ -90,6 +90,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - {name: CORRAL_OBJECT_ACCOUNTS, value: {{ join "," $accounts | quote }}}
 - {name: CORRAL_OBJECT_KINDS, value: {{ join "," .Values.objects.kinds | quote }}}
 {{- end }}
+{{- if and .Values.nodeAgent.enabled (eq .Values.engine "kubernetes") }}
+- {name: CORRAL_AGENTS, value: {{ printf "http://%s-node-agent.%s.svc:%v" (include "corral.name" .) .Release.Namespace .Values.nodeAgent.port | quote }}}
+- {name: CORRAL_AGENTS_TOKEN_FILE, value: /var/run/corral-agents/token}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - {name: CORRAL_{{ upper $name }}, value: {{ $value | toString | quote }}}
 {{- end }}

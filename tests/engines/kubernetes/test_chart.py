@@ -233,6 +233,24 @@ def test_the_device_plugin_is_as_its_page_says(helm: Helm) -> None:
     assert roles[0] == roles[1]
 
 
+def test_the_server_asks_the_agents_of_all_nodes_with_their_token(helm: Helm) -> None:
+    made = helm.render(merged(TRIAL, AGENT))
+    told = made.environment("control")
+    assert told["CORRAL_AGENTS"] == "http://corral-node-agent.ml.svc:9102"
+    (service,) = (each for each in made.of("Service") if each["metadata"]["name"] == "corral-node-agent")
+    (agents,) = made.of("DaemonSet")
+    labels = agents["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["clusterIP"] == "None" and service["spec"]["selector"].items() <= labels.items()
+    mounts = {
+        each["name"]: [mount["mountPath"] for mount in each["volumeMounts"]] for each in made.server["containers"]
+    }
+    folder = told["CORRAL_AGENTS_TOKEN_FILE"].rpartition("/")[0]
+    assert folder in mounts["control"] and folder not in mounts["front"]
+    (volume,) = (each for each in made.server["volumes"] if each["name"] == "agents")
+    assert volume["secret"]["secretName"] == "corral-agent"
+    assert "CORRAL_AGENTS" not in helm.render(TRIAL).environment("control")
+
+
 def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
     (made,) = helm.render(merged(TRIAL, AGENT)).of("DaemonSet")
     pod = made["spec"]["template"]["spec"]
