@@ -33,6 +33,8 @@ LIMITS: Final = ForkLimits(memory=1 << 30, seconds=600.0, advice="compare fewer 
 _LONGEST_NUMBER: Final = 64
 """Characters of the number of a question."""
 _NICER: Final = 10
+_MOST_REPORT: Final = 8 << 20
+"""Bytes of a report: many hours of many queues have more."""
 
 
 class _Progress:
@@ -133,4 +135,11 @@ def _compared(question: ShadowQuestion, folder: Path, progress: _Progress) -> by
         within=question.within,
         told=progress.come_to,
     )
-    return msgspec.json.encode(compare(FolderSource(folder), asked))
+    report = msgspec.json.encode(compare(FolderSource(folder), asked))
+    if len(report) > _MOST_REPORT:
+        size, most = len(report) >> 20, _MOST_REPORT >> 20
+        message = (
+            f"The report has {size} MiB, and {most} are sent at most; compare fewer hours, or list fewer differences."
+        )
+        raise InvalidInput("report-too-large", message)
+    return report

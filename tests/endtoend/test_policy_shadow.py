@@ -50,10 +50,13 @@ def _told(server: Platform, *words: str) -> dict[str, Any]:
 
 
 def _until_control_knows(server: Platform, job: str) -> None:
-    """Wait until the scheduler itself says why a job waits: it may read a submission after the end of another job."""
+    """Wait until the scheduler has read a submission: it may do so after it has read the end of another job.
+
+    An explanation is no sign of that: for a job that the scheduler does not know it has the reason of the submission.
+    """
     begun = time.monotonic()
-    while (reasons := server.client.explain(job)["reasons"]) is None or reasons["binding"]["code"] == "submitted":
-        assert time.monotonic() - begun < 120, reasons
+    while not any(each["kind"] == "job.queued" for each in server.client.job_events(job)["items"]):
+        assert time.monotonic() - begun < 120, server.client.job_events(job)
         time.sleep(pause(begun))
 
 

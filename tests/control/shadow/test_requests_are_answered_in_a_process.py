@@ -115,6 +115,13 @@ async def test_what_cannot_be_compared_is_refused(folder: Path, more: dict[str, 
     assert refused.value.status < 500
 
 
+async def test_a_report_that_is_too_large_to_be_sent_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow_requests, "_MOST_REPORT", 1000)
+    with pytest.raises(CorralError, match="compare fewer hours, or list fewer differences") as refused:
+        await requests(folder).answer(SRTF)
+    assert (refused.value.status, refused.value.code) == (400, "report-too-large")
+
+
 def _large(question: ShadowQuestion, folder: Path, progress: Any) -> bytes:
     """Take much memory."""
     return bytes(bytearray(1 << 30))[:1]
