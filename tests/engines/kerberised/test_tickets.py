@@ -113,6 +113,25 @@ def test_a_kdc_that_is_away_is_said_and_found_again(kdc: Kdc) -> None:
     assert tickets.header("localhost").startswith("Negotiate ")
 
 
+def test_a_ticket_serves_while_the_kdc_is_away_until_it_ends(kdc: Kdc) -> None:
+    tickets = Tickets(Identity(f"brief@{REALM}", str(kdc.keytab("brief", life="6s"))))
+    tickets.header("localhost")
+    kdc.stop()
+    begun, told = time.monotonic(), ""
+    try:
+        while not told:
+            assert time.monotonic() - begun < 120
+            time.sleep(pause(begun))
+            try:
+                tickets.header("localhost")
+            except Unavailable as error:
+                told = error.message
+    finally:
+        kdc.start()
+    assert "expired, and the KDC gives no new one; start the realm's KDC" in told
+    assert tickets.header("localhost").startswith("Negotiate ")
+
+
 def test_no_more_of_a_keytab_is_read_than_any_has(tmp_path: Path) -> None:
     large, cut = tmp_path / "large", tmp_path / "cut"
     large.write_bytes(b"\x05\x02" + bytes(MOST_BYTES))
