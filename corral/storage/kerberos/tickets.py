@@ -105,5 +105,5 @@ class Tickets:
         wanted = self.identity.principal
         if any(wanted in (each, each.rpartition("@")[0], "") for each in there):
             return ""
-        names = ", ".join(there[:5]) or "nobody"
-        return f"the keytab {self.identity.keytab} has no key of {wanted or 'anybody'}, but of {names}"
+        names = ", ".join(there[:5]) or "no principal"
+        return f"the keytab {self.identity.keytab} has no key of {wanted or 'any principal'}, but of {names}"

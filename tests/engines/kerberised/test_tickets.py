@@ -76,7 +76,7 @@ def test_what_is_wrong_is_one_sentence_with_what_to_change(kdc: Kdc, tmp_path: P
     assert "name it" in why(Tickets(Identity(advice="name it")))
     assert f"has no key of ada@{REALM}, but of {CORRAL}" in why(Tickets(Identity(f"ada@{REALM}", keytab)))
     assert f"the keytab {tmp_path}/none is not there" in why(Tickets(Identity(CORRAL, f"{tmp_path}/none")))
-    assert f"the keytab {other} is no keytab" in why(Tickets(Identity(CORRAL, str(other))))
+    assert f"the keytab {other} does not have the form of a keytab" in why(Tickets(Identity(CORRAL, str(other))))
     nowhere = why(Tickets(Identity(CORRAL, keytab)), "127.0.0.9")
     assert "not found in Kerberos database; name the daemon by the host name of its HTTP principal" in nowhere
 
