@@ -58,7 +58,7 @@ def test_without_a_file_there_is_no_token(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_file_of_another_form_is_refused(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokens").write_bytes(content)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tokens"))
-    with pytest.raises(Unavailable, match="must be a list of Hadoop's tokens"):
+    with pytest.raises(Unavailable, match="does not list tokens as Hadoop does"):
         token_for("localhost")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
     with pytest.raises(Unavailable, match="cannot be read"):

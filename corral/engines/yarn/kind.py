@@ -41,6 +41,16 @@ class YarnOptions(EngineSettings):
         description="The absolute path of the keytab of `yarn_principal`: Corral gets its tickets by it, and renews them. "
         "Empty: somebody else renews the server's ticket cache.",
     )
+    yarn_service_principal: str = Field(
+        default="",
+        description="In a cluster with Kerberos the principal of a job's service, such as `{user}/_HOST@REALM`: `{user}` "
+        "is the job's Hadoop user. Empty: a service has the delegation tokens that it was started with, "
+        "and ends with them.",
+    )
+    yarn_service_keytab: str = Field(
+        default="",
+        description="Its keytab: `file:///FOLDER/{user}.keytab` on every node, or `hdfs://…`, readable by that user alone.",
+    )
     yarn_users: str = Field(
         default="",
         description="As which Hadoop user the tasks of an account run: `ACCOUNT=USER`, separated by commas, the first "
@@ -175,8 +185,17 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
 
     Raises InvalidInput for unusable settings.
     """
-    from corral.engines.yarn.settings import YarnSettings, identity_of, parse_names, parse_ports, urls_of, user_of
+    from corral.engines.yarn.settings import (
+        YarnSettings,
+        check_service_principal,
+        identity_of,
+        parse_names,
+        parse_ports,
+        urls_of,
+        user_of,
+    )
 
+    check_service_principal(options.yarn_service_principal, options.yarn_service_keytab)
     identity = identity_of(options.yarn_principal, options.yarn_keytab)
     return YarnSettings(
         server=server,
@@ -184,6 +203,8 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
         file_systems=urls_of("yarn_name_nodes", options.yarn_name_nodes, "http://HOST:9870"),
         user=options.yarn_user or user_of(identity) or getpass.getuser(),
         identity=identity,
+        service_principal=options.yarn_service_principal,
+        service_keytab=options.yarn_service_keytab,
         url=url,
         certificate=context.api_certificate if context else "",
         queue=options.yarn_queue,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from corral.engines.yarn.inventory import RESOURCES, NodeFacts
-from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.settings import USER, YarnSettings
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.launch import TaskLaunch
 
@@ -90,11 +90,12 @@ def service_of(
     components: Mapping[str, tuple[SlotShape, int]],
     files: Mapping[str, str],
     *,
+    user: str = "",
     once: bool = False,
 ) -> dict[str, Any]:
     """The service's document. `components` has each shape with its count, `files` paths in HDFS by their name.
 
-    Containers that end are started again, unless `once`.
+    `user` is the Hadoop user of its Kerberos principal. Containers that end are started again, unless `once`.
     """
     given = [{"type": "STATIC", "src_file": path, "dest_file": name} for name, path in files.items()]
     return {
@@ -102,9 +103,18 @@ def service_of(
         "version": "1",
         "queue": queue,
         "lifetime": settings.lifetime_seconds,
+        **kerberos_of(settings, user),
         "configuration": {"files": given},
         "components": [_component(settings, key, shape, count, once) for key, (shape, count) in components.items()],
     }
+
+
+def kerberos_of(settings: YarnSettings, user: str) -> dict[str, Any]:
+    """The part of a service's document by which its master has tickets of its own; empty where none are configured."""
+    if not settings.service_principal:
+        return {}
+    given = {"principal_name": settings.service_principal, "keytab": settings.service_keytab}
+    return {"kerberos_principal": {key: value.replace(USER, user) for key, value in given.items()}}
 
 
 def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int, once: bool) -> dict[str, Any]:

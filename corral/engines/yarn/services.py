@@ -161,7 +161,7 @@ class Services:
         """
         files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe)}
         components = {name: (shape, service.wanted[name]) for name, shape in service.components.items()}
-        body = service_of(self._settings, service.name, service.queue, components, files, once=probe)
+        body = service_of(self._settings, service.name, service.queue, components, files, user=service.user, once=probe)
         await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
 
     async def set_count(self, service: Service, component: str, count: int) -> None:

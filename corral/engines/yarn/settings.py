@@ -101,6 +101,10 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds after which a node is probed for its devices again; 0 never probes."""
     identity: Identity = Identity()
     """Where the caller's Kerberos tickets are, for a cluster that asks for them."""
+    service_principal: str = ""
+    """The Kerberos principal of a job's service; `{user}` is the job's Hadoop user. "" lives by its tokens alone."""
+    service_keytab: str = ""
+    """Where its keytab is, `file://` on the nodes or `hdfs://`."""
     log_limit_bytes: int = 0
     """The last bytes of a stream's log that are kept; 0 keeps all."""
 
@@ -125,6 +129,25 @@ def identity_of(principal: str, keytab: str) -> Identity:
     if keytab and not (principal and keytab.startswith("/")):
         raise InvalidInput("invalid-setting", "yarn_keytab is the absolute path of the keytab of yarn_principal.")
     return Identity(principal, keytab, _ADVICE)
+
+
+_PATTERN: Final = re.compile(r"[A-Za-z0-9_.{}-]{1,100}/[A-Za-z0-9_.-]{1,255}@[A-Za-z0-9_.-]{1,255}")
+_PLACE: Final = re.compile(r"(file|hdfs)://[A-Za-z0-9_.:-]{0,255}/[A-Za-z0-9_./{}-]{1,1000}")
+USER: Final = "{user}"
+"""What stands for a job's Hadoop user in the principal and keytab of its service."""
+
+
+def check_service_principal(principal: str, keytab: str) -> None:
+    """Refuse settings yarn_service_principal and yarn_service_keytab that YARN would. Raises InvalidInput."""
+    if bool(principal) != bool(keytab):
+        message = "yarn_service_principal and yarn_service_keytab belong together; set both or none."
+        raise InvalidInput("invalid-setting", message)
+    if principal and not _PATTERN.fullmatch(principal):
+        message = f'yarn_service_principal has "{principal[:80]}"; write {USER}/_HOST@REALM, as YARN requires a host.'
+        raise InvalidInput("invalid-setting", message)
+    if keytab and not _PLACE.fullmatch(keytab):
+        message = f'yarn_service_keytab has "{keytab[:80]}"; write file:///FOLDER/{USER}.keytab or hdfs://….'
+        raise InvalidInput("invalid-setting", message)
 
 
 def user_of(identity: Identity) -> str:

@@ -27,9 +27,9 @@ def principals_of(path: Path) -> tuple[str, ...]:
     except OSError as error:
         raise BadKeytab(f"cannot be read by this user: {error.strerror}") from None
     if len(data) > MOST_BYTES:
-        raise BadKeytab(f"has more than {MOST_BYTES >> 20} MiB, so it is no keytab")
+        raise BadKeytab(f"has more than {MOST_BYTES >> 20} MiB, which no keytab has")
     if not data.startswith(_VERSION):
-        raise BadKeytab("is no keytab")
+        raise BadKeytab("does not have the form of a keytab")
     found: dict[str, None] = {}
     at = len(_VERSION)
     try:

@@ -15,10 +15,11 @@ _LIBRARY_MISSING: Final = (
     "the GSSAPI library of MIT Kerberos is not installed; install libgssapi-krb5-2 (Debian) or krb5-libs (Fedora)"
 )
 _IN_ENVIRONMENT: Final = "set KRB5_CLIENT_KTNAME to a keytab, or KRB5CCNAME to a ticket cache that is renewed"
+_KDC_AWAY: Final = "start the realm's KDC, or correct its address in krb5.conf"
 _OTHER_KEYS: Final = "the principal has newer keys than the keytab: export the keytab again"
 _KNOWN: Final = (
     ("Clock skew too great", "set the clocks of this machine and of the KDC, such as by NTP"),
-    ("Cannot contact any KDC", "start the realm's KDC, or correct its address in krb5.conf"),
+    ("Cannot contact any KDC", _KDC_AWAY),
     ("Cannot find KDC", "name the realm's KDC in krb5.conf"),
     ("Cannot determine realm", "name the default realm in krb5.conf"),
     ("default realm", "name the default realm in krb5.conf"),
@@ -86,6 +87,8 @@ class Tickets:
         if why := self._keytab_trouble():
             return why
         said = str(error)[:300]
+        if self.identity.keytab and " expired" in said:
+            return f"{said}, and the KDC gives no new one; {_KDC_AWAY}"
         for words, advice in _KNOWN:
             if words in said:
                 return f"{said}; {advice}"
@@ -102,5 +105,5 @@ class Tickets:
         wanted = self.identity.principal
         if any(wanted in (each, each.rpartition("@")[0], "") for each in there):
             return ""
-        names = ", ".join(there[:5]) or "nobody"
-        return f"the keytab {self.identity.keytab} has no key of {wanted or 'anybody'}, but of {names}"
+        names = ", ".join(there[:5]) or "no principal"
+        return f"the keytab {self.identity.keytab} has no key of {wanted or 'any principal'}, but of {names}"

@@ -60,7 +60,7 @@ def _read(file: Path) -> list[Token]:
             raise ValueError
         return list(tokens_of(data[len(_MAGIC) :]))
     except (ValueError, IndexError):
-        raise Unavailable("kerberos", f"The file of {VARIABLE} must be a list of Hadoop's tokens.") from None
+        raise Unavailable("kerberos", f"The file of {VARIABLE} does not list tokens as Hadoop does.") from None
 
 
 def tokens_of(data: bytes) -> Iterator[Token]:

@@ -23,7 +23,12 @@ def server(realm: Kdc, cluster: SecureYarn, tmp_path_factory: pytest.TempPathFac
     realm.start()
     words = ["--yarn-principal", f"{CORRAL}@{REALM}", "--yarn-keytab", f"{realm.home}/{CORRAL}.keytab"]
     stage = f"env PYTHONPATH={ROOT} {sys.executable} -m corral.storage stage"
-    env = {**realm.environment, "CORRAL_YARN_STAGE_COMMAND": stage, "CORRAL_LOCALITY_SECONDS": "60"}
+    realm.keytab("ada/localhost")
+    services = {
+        "CORRAL_YARN_SERVICE_PRINCIPAL": f"{{user}}/localhost@{REALM}",
+        "CORRAL_YARN_SERVICE_KEYTAB": f"file://{realm.home}/{{user}}-localhost.keytab",
+    }
+    env = {**realm.environment, **services, "CORRAL_YARN_STAGE_COMMAND": stage, "CORRAL_LOCALITY_SECONDS": "60"}
     made = OnYarn(tmp_path_factory.mktemp("server"), cluster, *words, "--yarn-users", "*=ada", env=env)
     made.up()
     yield made
@@ -36,7 +41,7 @@ def on_yarn(name: str, command: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_jobs_data_come_from_hdfs_and_go_back_by_the_tokens_of_its_container(
-    server: OnYarn, hdfs: SecureHdfs
+    server: OnYarn, hdfs: SecureHdfs, realm: Kdc
 ) -> None:
     hdfs.write("/ada/digits/a.txt", b"7\n")
     script = "test ! -e $HADOOP_TOKEN_FILE_LOCATION && exit 9; mkdir model && tr 7 8 <data/a.txt >model/weights"
@@ -52,6 +57,7 @@ def test_a_jobs_data_come_from_hdfs_and_go_back_by_the_tokens_of_its_container(
     assert hdfs.owner("/ada/model/weights") == "ada"
     assert hdfs.read("/ada/model/weights") == b"8\n"
     assert "delegation=" not in server.log(job)
+    assert realm.issued("ada/localhost") > 0, "the service's master has tickets of its own"
 
 
 def test_a_job_that_may_not_read_its_input_fails_with_hadoops_words(server: OnYarn, hdfs: SecureHdfs) -> None:

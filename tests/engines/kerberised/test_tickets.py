@@ -76,7 +76,7 @@ def test_what_is_wrong_is_one_sentence_with_what_to_change(kdc: Kdc, tmp_path: P
     assert "name it" in why(Tickets(Identity(advice="name it")))
     assert f"has no key of ada@{REALM}, but of {CORRAL}" in why(Tickets(Identity(f"ada@{REALM}", keytab)))
     assert f"the keytab {tmp_path}/none is not there" in why(Tickets(Identity(CORRAL, f"{tmp_path}/none")))
-    assert f"the keytab {other} is no keytab" in why(Tickets(Identity(CORRAL, str(other))))
+    assert f"the keytab {other} does not have the form of a keytab" in why(Tickets(Identity(CORRAL, str(other))))
     nowhere = why(Tickets(Identity(CORRAL, keytab)), "127.0.0.9")
     assert "not found in Kerberos database; name the daemon by the host name of its HTTP principal" in nowhere
 
@@ -110,6 +110,25 @@ def test_a_kdc_that_is_away_is_said_and_found_again(kdc: Kdc) -> None:
         assert "Cannot contact any KDC" in why(tickets)
     finally:
         kdc.start()
+    assert tickets.header("localhost").startswith("Negotiate ")
+
+
+def test_a_ticket_serves_while_the_kdc_is_away_until_it_ends(kdc: Kdc) -> None:
+    tickets = Tickets(Identity(f"brief@{REALM}", str(kdc.keytab("brief", life="6s"))))
+    tickets.header("localhost")
+    kdc.stop()
+    begun, told = time.monotonic(), ""
+    try:
+        while not told:
+            assert time.monotonic() - begun < 120
+            time.sleep(pause(begun))
+            try:
+                tickets.header("localhost")
+            except Unavailable as error:
+                told = error.message
+    finally:
+        kdc.start()
+    assert "expired, and the KDC gives no new one; start the realm's KDC" in told
     assert tickets.header("localhost").startswith("Negotiate ")
 
 

@@ -19,18 +19,19 @@ pytestmark = pytest.mark.timeout(300)
 PRINCIPAL = f"{CORRAL}@{REALM}"
 
 
-def examined(yarn: SecureYarn, **settings: Any) -> dict[str, list[Finding]]:
+def examined(yarn: SecureYarn, *, probe: bool = False, **settings: Any) -> dict[str, list[Finding]]:
     where = {"yarn_resource_managers": yarn.url, "yarn_name_nodes": yarn.secure_hdfs.url}
     found: dict[str, list[Finding]] = {}
-    for each in asyncio.run(YarnKind().doctor(YarnOptions(**where, **settings), DoctorOptions(probe=False))):
+    for each in asyncio.run(YarnKind().doctor(YarnOptions(**where, **settings), DoctorOptions(probe=probe))):
         found.setdefault(each.name, []).append(each)
     return found
 
 
 def test_all_that_the_doctor_asks_is_answered_with_a_keytab(yarn: SecureYarn, kdc: Kdc) -> None:
     by_keytab = {"yarn_principal": PRINCIPAL, "yarn_keytab": f"{kdc.home}/{CORRAL}.keytab"}
-    found = examined(yarn, **by_keytab, yarn_users="ada=ada")
+    found = examined(yarn, probe=True, **by_keytab, yarn_users="ada=ada")
     assert not [each for findings in found.values() for each in findings if each.state == "bad"]
+    assert found["container"][0].state == "good"
     assert f"tickets of {PRINCIPAL}" in found["Kerberos"][0].message
     assert {each.message for each in found["user"]} == {"ada has /user/ada", "corral has /user/corral"}
     assert all(found[name][0].state == "good" for name in ("ResourceManager", "service API", "HDFS folder", "queue"))

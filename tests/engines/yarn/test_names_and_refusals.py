@@ -15,7 +15,7 @@ from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.inventory import inventory_of, nodes_of
 from corral.engines.yarn.kind import YarnKind, YarnOptions, settings_of
 from corral.engines.yarn.orders import check_resources
-from corral.engines.yarn.service_spec import SlotShape
+from corral.engines.yarn.service_spec import SlotShape, service_of
 from corral.engines.yarn.settings import parse_names
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
@@ -49,6 +49,12 @@ def test_a_mapping_that_cannot_be_one_is_refused_with_its_setting(text: str) -> 
         ({"yarn_resource_managers": "http://rm:8088/path?x"}, "write http://HOST:8088"),
         ({"yarn_principal": "corral"}, 'yarn_principal has "corral"; write NAME@REALM or NAME/HOST@REALM'),
         ({"yarn_principal": "a b@REALM"}, 'yarn_principal has "a b@REALM"'),
+        (
+            {"yarn_service_principal": "{user}/_HOST@R"},
+            "yarn_service_principal and yarn_service_keytab belong together",
+        ),
+        ({"yarn_service_principal": "{user}@R", "yarn_service_keytab": "file:///{user}"}, "as YARN requires a host"),
+        ({"yarn_service_principal": "a/h@R", "yarn_service_keytab": "/k"}, "write file:///FOLDER/{user}.keytab"),
         ({"yarn_keytab": "/etc/corral.keytab"}, "yarn_keytab is the absolute path of the keytab of yarn_principal"),
         ({"yarn_principal": "c@R", "yarn_keytab": "corral.keytab"}, "yarn_keytab is the absolute path"),
     ],
@@ -57,6 +63,15 @@ def test_the_addresses_of_the_cluster_are_asked_for(given: dict[str, str], said:
     with pytest.raises(InvalidInput) as error:
         YarnKind().check(YarnOptions(**{**WHERE, **given}))
     assert said in error.value.message
+
+
+def test_a_service_has_the_principal_of_its_jobs_user_where_one_is_configured() -> None:
+    by_keytab = {"yarn_service_principal": "{user}/_HOST@R", "yarn_service_keytab": "hdfs:///user/{user}/{user}.keytab"}
+    settings = settings_of(YarnOptions(**WHERE, **by_keytab), server="s", url="http://here")
+    expected = {"principal_name": "ada/_HOST@R", "keytab": "hdfs:///user/ada/ada.keytab"}
+    assert service_of(settings, "s", "default", {}, {}, user="ada")["kerberos_principal"] == expected
+    without = settings_of(YarnOptions(**WHERE), server="s", url="http://here")
+    assert "kerberos_principal" not in service_of(without, "s", "default", {}, {}, user="ada")
 
 
 def test_corral_is_the_hadoop_user_of_its_principal_unless_one_is_named() -> None:

@@ -28,7 +28,7 @@ class SecureHdfs(Hdfs):
     def __init__(self, kdc: Kdc) -> None:
         self._kdc = kdc
         self._keytab = kdc.keytab("nn/localhost", "dn/localhost", "HTTP/localhost")
-        self._cache = kdc.cache("superuser", self._keytab, "nn/localhost")
+        self._cache = kdc.cache("superuser", self._keytab, "nn/localhost", life="10h")
         self.environment = {"JAVA_TOOL_OPTIONS": f"-Djava.security.krb5.conf={kdc.configuration}"}
         super().__init__(self.environment)
         self.client_configuration = self._home / "conf-client"

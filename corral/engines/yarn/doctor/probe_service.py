@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from corral.engines.kind import DoctorOptions, Finding
 from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.service_spec import kerberos_of
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.errors import CorralError, NotFound
 
@@ -103,6 +104,7 @@ def _service(name: str, part: str, settings: YarnSettings, options: DoctorOption
         "version": "1",
         "queue": settings.queue,
         "lifetime": 600,
+        **kerberos_of(settings, settings.user),
         "configuration": {"files": [given]},
         "components": [component],
     }
