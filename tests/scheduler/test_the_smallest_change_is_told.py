@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -289,11 +290,12 @@ def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
     if change.path == "maxDuration":
         return structs.replace(request, max_duration_seconds=seconds(str(after)))
     if change.path == "topology.required":
-        return structs.replace(request, topology=structs.replace(request.topology, required=str(after)))
+        return structs.replace(request, topology=request.topology._replace(required=str(after)))
     if change.path.startswith("sharing."):
         assert request.company is not None
         of = {"exclusive": "exclusive", "oneTaskPerNode": "one_per_node"}[field]
-        return structs.replace(request, company=structs.replace(request.company, **{of: False}))
+        changed: dict[str, Any] = {of: False}
+        return structs.replace(request, company=request.company._replace(**changed))
     roles = []
     for each in request.roles:
         if not change.path.startswith(f"roles.{each.role}."):
@@ -313,7 +315,7 @@ def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
         elif ".nodeSelector." in change.path:
             roles.append(structs.replace(each, node_selector={}))
         elif field == "required" and ".group." in change.path:
-            roles.append(structs.replace(each, topology=structs.replace(each.topology, group_required=str(after))))
+            roles.append(structs.replace(each, topology=each.topology._replace(group_required=str(after))))
         else:
             raise AssertionError(change.path)
     return structs.replace(request, roles=tuple(roles))

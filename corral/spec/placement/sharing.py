@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import msgspec
-from msgspec.structs import replace
 from pydantic import Field
 
 from corral.kernel.units import counted
@@ -34,7 +32,7 @@ class Sharing(SpecModel):
     anti_affinity: AntiAffinity = Field(default_factory=AntiAffinity, description="Jobs to keep away from.")
 
 
-class NodeSharing(msgspec.Struct, frozen=True):
+class NodeSharing(NamedTuple):
     """Rules on sharing nodes with other jobs."""
 
     exclusive: bool = False
@@ -73,12 +71,12 @@ def weaker(ask: NodeSharing) -> Series[NodeSharing]:
     """The request without one of its rules."""
     if ask.exclusive:
         condition = "on nodes that other jobs use too"
-        yield [Weaker(0.2, "exclusive", "true", "", condition, replace(ask, exclusive=False))]
+        yield [Weaker(0.2, "exclusive", "true", "", condition, ask._replace(exclusive=False))]
     if ask.one_per_node:
         condition = "with more than one task on a node"
-        yield [Weaker(0.2, "oneTaskPerNode", "true", "", condition, replace(ask, one_per_node=False))]
+        yield [Weaker(0.2, "oneTaskPerNode", "true", "", condition, ask._replace(one_per_node=False))]
     if ask.averse:
-        tags, near = ", ".join(ask.averse), replace(ask, averse=(), averse_level="node")
+        tags, near = ", ".join(ask.averse), ask._replace(averse=(), averse_level="node")
         yield [Weaker(0.2, "antiAffinity.tags", tags, "", f"beside jobs that carry the tags {tags}", near)]
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-import msgspec
-from msgspec.structs import replace
 from pydantic import Field
 
 from corral.kernel.units import counted
@@ -69,7 +67,7 @@ def inconsistencies(topology: Topology) -> Iterator[tuple[Path, str]]:
 # -- the request ------------------------------------------------------------------------------------------------------
 
 
-class TopologyRequest(msgspec.Struct, frozen=True):
+class TopologyRequest(NamedTuple):
     """All tasks must be in one cell of level `required`; level `preferred` is tried first; "" is none."""
 
     required: str = ""
@@ -136,15 +134,15 @@ def weaker(ask: TopologyRequest, levels: Sequence[str], whose: str) -> Series[To
         ]
     if ask.same_model:
         condition = f"with devices of more than one model{whose}"
-        yield [Weaker(0.15, "sameModel", "true", "", condition, replace(ask, same_model=False))]
+        yield [Weaker(0.15, "sameModel", "true", "", condition, ask._replace(same_model=False))]
     if ask.bounded:
-        yield [_unbounded(ask.max_skew, whose, replace(ask, max_skew=0))]
+        yield [_unbounded(ask.max_skew, whose, ask._replace(max_skew=0))]
 
 
 def weaker_of_all(asks: Sequence[TopologyRequest]) -> Series[tuple[TopologyRequest, ...]]:
     """Weaker forms of a rule that several roles have alike: the job's spread."""
     if len(asks) > 1 == len({(ask.spread_level, ask.max_skew) for ask in asks}) and asks[0].bounded:
-        yield [_unbounded(asks[0].max_skew, "", tuple(replace(ask, max_skew=0) for ask in asks))]
+        yield [_unbounded(asks[0].max_skew, "", tuple(ask._replace(max_skew=0) for ask in asks))]
 
 
 def _unbounded(skew: int, whose: str, ask: Ask) -> Weaker[Ask]:
@@ -159,7 +157,7 @@ def _regrouped(
     if wider:
         return Weaker(size, "group.required", ask.group_required, wider, condition, lesser)
     before = f"{ask.group_size} in one {ask.group_required}"
-    return Weaker(size, "group", before, "", condition, replace(lesser, group_size=0))
+    return Weaker(size, "group", before, "", condition, lesser._replace(group_size=0))
 
 
 def _wider(
@@ -177,7 +175,8 @@ def _wider(
     for wider in (*reversed(levels[1:at]), ""):
         where = f"only inside one {spoken(wider)}" if wider else "anywhere"
         condition = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
-        yield wider, condition, replace(ask, **{field: wider})
+        lesser = ask._replace(group_required=wider) if field == "group_required" else ask._replace(required=wider)
+        yield wider, condition, lesser
 
 
 # -- reasons ----------------------------------------------------------------------------------------------------------
