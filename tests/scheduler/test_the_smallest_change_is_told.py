@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -293,7 +294,8 @@ def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
     if change.path.startswith("sharing."):
         assert request.company is not None
         of = {"exclusive": "exclusive", "oneTaskPerNode": "one_per_node"}[field]
-        return structs.replace(request, company=request.company._replace(**{of: False}))
+        changed: dict[str, Any] = {of: False}
+        return structs.replace(request, company=request.company._replace(**changed))
     roles = []
     for each in request.roles:
         if not change.path.startswith(f"roles.{each.role}."):

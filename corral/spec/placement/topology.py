@@ -175,7 +175,7 @@ def _wider(
     for wider in (*reversed(levels[1:at]), ""):
         where = f"only inside one {spoken(wider)}" if wider else "anywhere"
         condition = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
-        lesser = ask._replace(required=wider) if field == "required" else ask._replace(group_required=wider)
+        lesser = ask._replace(group_required=wider) if field == "group_required" else ask._replace(required=wider)
         yield wider, condition, lesser
 
 
