@@ -88,8 +88,8 @@ def test_users_see_the_budgets_of_queues_and_change_none(page_of: Callable[[str]
 
 
 def test_the_fairness_of_a_week_is_shown_by_queue(page: Page, portal: Portal) -> None:
-    portal.client.wait(portal.submit("spender", "sleep 1", devices=4), timeout=60)
-    portal.client.wait(portal.submit("other", "sleep 1", devices=2, more='"queue": "research"'), timeout=60)
+    portal.client.wait(portal.submit("spender", "sleep 1", devices=4), timeout=240)
+    portal.client.wait(portal.submit("other", "sleep 1", devices=2, more='"queue": "research"'), timeout=240)
     year, week, _ = datetime.now(UTC).isocalendar()
     this = f"{year}-W{week:02}"
     page.goto("/usage")
@@ -102,6 +102,8 @@ def test_the_fairness_of_a_week_is_shown_by_queue(page: Page, portal: Portal) ->
     expect(rows.filter(has_text="default")).to_be_visible()
     expect(page.get_by_role("list", name="Summary")).to_contain_text("Half of the jobs that started waited at most")
     expect(page.get_by_text(f"corral usage fairness --week {this}")).to_be_visible()
+    users = page.get_by_role("table", name="Users").locator("tr[data-user]")
+    expect(users.filter(has_text="root").get_by_role("link")).to_be_visible()
     rows.filter(has_text="research").get_by_role("link", name="times").click()
     expect(page.get_by_role("heading", name="other", level=1)).to_be_visible()
     page.goto("/fairness?week=2099-W01")

@@ -58,7 +58,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
     portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)
     portal.submit("waiting", devices=2)
     tell_alerts(portal, alert("NodeNotReady", "fatal", "node1 does not answer.", minutes=3, node_name="node1"))
-    portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=30)
+    portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=240)
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
     yield [
         ("/", "Next to start"),

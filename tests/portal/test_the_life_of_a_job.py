@@ -59,7 +59,7 @@ def test_a_file_with_a_mistake_says_where_and_what_was_meant(page: Page, portal:
     expect(page.get_by_label("Replicas")).to_be_disabled()
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("heading", name="by-hand")).to_be_visible()
-    portal.client.wait("by-hand", timeout=30)
+    portal.client.wait("by-hand", timeout=240)
     expect(page.locator("header dl [data-state=succeeded]")).to_be_visible()
 
 
@@ -122,7 +122,7 @@ def test_a_waiting_job_says_why_and_starts_before_the_reader(page: Page, portal:
 
 def test_a_failed_job_shows_how_it_ended_and_its_last_words(page: Page, portal: Portal) -> None:
     job = portal.submit("broken", "echo ModuleNotFoundError: torch >&2; exit 3")
-    portal.client.wait(job, timeout=30)
+    portal.client.wait(job, timeout=240)
     page.goto(f"/jobs/{job}")
     note = page.get_by_role("region", name="How it ended")
     expect(note).to_contain_text("worker-0 ended with code 3")
@@ -155,7 +155,7 @@ def test_a_shell_opens_inside_a_running_task(page: Page, portal: Portal) -> None
 
 def test_a_deleted_job_is_gone(page: Page, portal: Portal) -> None:
     job = portal.submit("short", "true")
-    portal.client.wait(job, timeout=30)
+    portal.client.wait(job, timeout=240)
     page.goto(f"/jobs/{job}")
     page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()

@@ -51,7 +51,7 @@ def test_the_line_of_an_array_opens_all_of_its_jobs(page: Page, portal: Portal) 
 
 def test_filters_are_in_the_address_and_survive_a_reload(page: Page, portal: Portal) -> None:
     portal.submit("alpha", TICKING)
-    portal.client.wait(portal.submit("beta", "false"), timeout=30)
+    portal.client.wait(portal.submit("beta", "false"), timeout=240)
     page.goto("/")
     page.get_by_role("button", name="failed").click()
     expect(page.locator("tr[data-job]")).to_have_count(1)

@@ -86,6 +86,7 @@ export type {
   UsageReport,
   UsageRow,
   UserChanged,
+  UserFairness,
   UserView,
   WaitingLine,
   WhatIfAnswer,

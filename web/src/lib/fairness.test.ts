@@ -21,6 +21,8 @@ const report = (more: Partial<FairnessReport> = {}): FairnessReport => ({
   worstFinishTimeRatio: null,
   waitP50: null,
   waitP95: null,
+  users: [],
+  jobs: [],
   unknown: [],
   ...more,
 });

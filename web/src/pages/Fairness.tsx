@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import * as ask from '../api/monitoring';
-import type { FairnessRow } from '../api/types';
+import type { FairnessRow, UserFairness } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { UsageTabs } from '../components/UsageTabs';
@@ -55,6 +55,7 @@ export function Fairness() {
             ))}
           </ul>
           <Queues rows={report.data.items} />
+          {report.data.users.length > 0 && <Users rows={report.data.users} />}
         </>
       )}
       {report.data && report.data.unknown.length > 0 && (
@@ -126,5 +127,40 @@ function Row({ row }: { row: FairnessRow }) {
         )}
       </td>
     </tr>
+  );
+}
+
+function Users({ rows }: { rows: readonly UserFairness[] }) {
+  return (
+    <>
+      <h2 className="pt-6 pb-1 text-sm font-medium">Finish times of users</h2>
+      <p className="max-w-[80ch] pb-2 text-xs text-muted">
+        The time from a job’s submission to its end, by the one on an equal share of all devices that is its alone: 1 is as on such a share, above it is worse.
+      </p>
+      <table className="grid-table" aria-label="Users">
+        <thead>
+          <tr>
+            <th>User</th>
+            <th className="num">Jobs</th>
+            <th className="num">Half up to</th>
+            <th className="num">Worst</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.user} data-user={row.user}>
+              <td className="[overflow-wrap:anywhere]">{row.user}</td>
+              <td className="num text-muted">{row.jobs.toLocaleString('en')}</td>
+              <td className="num">{number(row.rhoP50, 2)}</td>
+              <td className="num">
+                <Link to="/jobs/$ref" params={{ ref: row.worstJob }} className="link">
+                  {number(row.worstRho, 2)}
+                </Link>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
   );
 }
