@@ -63,7 +63,7 @@ def fill(portal: Portal) -> None:
         people["ada"].submit(job("export-onnx", QUIET, devices=1)),
     ]
     for each in ended:
-        portal.client.wait(each["id"], timeout=60)
+        portal.client.wait(each["id"], timeout=240)
     switch = {"required": "pcie-switch"}
     running = [
         people["mira"].submit(

@@ -51,7 +51,7 @@ def test_a_clone_has_the_comments_and_the_form_leaves_them_alone(page: Page, por
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("heading", name="other")).to_be_visible()
-    portal.client.wait("other", timeout=60)
+    portal.client.wait("other", timeout=240)
     kept = portal.client.job_file("other")
     assert (kept["text"], kept["parameters"]) == (changed, {"lr": "0.25"})
     role = portal.client.document("other")["spec"]["roles"][0]
@@ -72,7 +72,7 @@ def test_a_clone_of_a_file_with_secrets_has_them_without_showing_them(page: Page
     page.get_by_role("button", name="Submit", exact=True).click()
     page.get_by_role("button", name="Submit it without the image").click()
     expect(page.get_by_role("heading", name="j2")).to_be_visible()
-    assert portal.client.wait("j2", timeout=60)["state"] == "succeeded"
+    assert portal.client.wait("j2", timeout=240)["state"] == "succeeded"
 
 
 def test_a_clone_of_anothers_job_is_a_short_file_whose_form_waits_for_the_hidden_values(
