@@ -2,9 +2,11 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, FairnessReport, Health, HealthEntry, IdleJob, Page, Silence, UsageReport } from './types';
+import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, FairnessReport, Health, HealthEntry, IdleJob, Page, PastAlert, Silence, UsageReport } from './types';
 
 const SLOWLY = 15_000;
+/** How long the server keeps the history of alerts. */
+const KEPT_MS = 90 * 86_400_000;
 /** Pages of charges that are read for one picture or file; a page has at least 2,000 charges, unless it is the last. */
 const MOST_PAGES = 50;
 
@@ -17,6 +19,14 @@ export const alerts = queryOptions({
   queryKey: ['alerts', 'list'],
   queryFn: ({ signal }) => call<List<Alert>>('/alerts', { signal }),
   refetchInterval: SLOWLY,
+});
+
+/** The alerts that fired within 90 days, the latest first; under `alerts`, as they begin and end with those of now. */
+export const alertHistory = infiniteQueryOptions({
+  queryKey: ['alerts', 'history'],
+  queryFn: ({ pageParam, signal }) => call<Page<PastAlert>>('/alerts/history', { query: { from: new Date(Date.now() - KEPT_MS).toISOString(), limit: 20, after: pageParam }, signal }),
+  initialPageParam: '',
+  getNextPageParam: (page) => page.next,
 });
 
 /** The alerts that meet all matchers; refused for what is no matcher. */

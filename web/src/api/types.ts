@@ -61,6 +61,7 @@ export type {
   NodeView as Node,
   NotificationView as Notification,
   OidcView as Oidc,
+  PastAlertView as PastAlert,
   ProblemView as Problem,
   QueueEstimates,
   QueueFigures,

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import * as ask from '../api/monitoring';
 import { me as askMe } from '../api/queries';
 import type { Alert } from '../api/types';
+import { AlertHistory } from '../components/AlertHistory';
 import { AlertTable } from '../components/AlertTable';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
@@ -47,6 +48,7 @@ export function Alerts() {
           <Part title="Silenced" told="They fire, and a silence holds them back." alerts={silenced} />
           <Part title="Pending" told="Their condition holds, but not yet for as long as the rule asks." alerts={pending} onSilence={silence} />
           <Part title="Over" told="They ended within the last 15 minutes." alerts={over} when="over" />
+          <AlertHistory />
         </>
       )}
       {admin && (
