@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import pytest
 
@@ -31,7 +31,9 @@ def parts(request: pytest.FixtureRequest, service: Service, openpai: OpenPai) ->
 
 async def test_no_component_inherits_from_another(parts: Components) -> None:
     assert parts
-    assert {name: type(each).__bases__ for name, each in parts.items()} == dict.fromkeys(parts, (object,))
+    assert {
+        name: found for name, each in parts.items() if (found := type(each).__bases__) not in ((object,), (Generic,))
+    } == {}
 
 
 async def test_a_component_knows_no_whole(parts: Components) -> None:
