@@ -163,8 +163,9 @@ def locate_inputs(
     if not asked or not seconds:
         return None
     locations = InputLocations(
-        BlockLocator(asked), seconds, control.clock, lambda: control.machines.nodes.values(), control.inputs_located
-    )
+        BlockLocator(asked, seconds=seconds), seconds, control.clock,
+        lambda: control.machines.nodes.values(), control.inputs_located,
+    )  # fmt: skip
     control.seek_inputs = locations.seek
     return locations
 

@@ -161,8 +161,12 @@ class _Kept(NamedTuple):
 class BlockLocator:
     """Says where the bytes at a URI are."""
 
-    def __init__(self, systems: Sequence[NameNodes], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, systems: Sequence[NameNodes], *, seconds: float = 0.0, now: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        """A NameNode has `seconds` for its answers about one URI, and at least ten."""
         self._systems = tuple(systems)
+        self._seconds = max(_SECONDS, seconds)
         self._urls = [list(system.urls) for system in systems]
         """Of each system, the NameNode that answered last first."""
         self._kerberos = [Negotiator(system.identity) for system in systems]
@@ -189,14 +193,14 @@ class BlockLocator:
         which = self._system(uri)
         if which is None:
             raise NotFound("no-name-node", f"No NameNode is configured for {uri}.")
-        self._client = self._client or _client()
+        self._client = self._client or _client(self._seconds)
         asking = _Asking(self._client, self._kerberos[which], self._systems[which], self._urls[which], account)
         path = hdfs.path_of(uri).rstrip("/") or "/"
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(self._seconds):
                 return await self._located(asking, which, path, account)
         except TimeoutError:
-            message = f"The NameNode did not say within {_SECONDS:.0f} s where {path} is."
+            message = f"The NameNode did not say within {self._seconds:.0f} s where {path} is."
             raise Unavailable("hdfs-locations-late", message) from None
 
     async def _located(self, asking: _Asking, which: int, path: str, account: str) -> Located:
@@ -229,11 +233,11 @@ class BlockLocator:
         return 0 if named is None and service else named
 
 
-def _client() -> httpx2.AsyncClient:
+def _client(seconds: float) -> httpx2.AsyncClient:
     import httpx2
 
     return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(_SECONDS, connect=_CONNECT),
+        timeout=httpx2.Timeout(seconds, connect=_CONNECT),
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=32),
         trust_env=False,

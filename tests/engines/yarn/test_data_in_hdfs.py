@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import httpx2
 import pytest
@@ -158,7 +159,12 @@ def logs_are_in_hdfs(server: WithData, job: Job) -> None:
     folder, hdfs = f"/blobs/logs/{job['id']}", server.yarn.hdfs
 
     def complete() -> bool | None:
-        logs = hdfs.names(folder)
+        try:
+            logs = hdfs.names(folder)
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            return None  # no log was copied yet
         ended = [any(name.endswith(".end") for name in hdfs.names(f"{folder}/{each}")) for each in logs]
         return True if len(ended) == 2 * len(WORKERS) and all(ended) else None
 

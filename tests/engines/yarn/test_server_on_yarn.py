@@ -96,7 +96,8 @@ def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yar
     job = server.submit(on_yarn("near", script, inputs=given))
     server.until(job, lambda now: now["state"] == "running")
     note = "5.0 of 5.0 kB of its inputs are on its nodes"
-    assert [task["node"] for task in server.tasks(job).values()] == ["yarn/nm2"]
+    nodes = [task["node"] for task in server.tasks(job).values()]
+    assert nodes == ["yarn/nm2"], (server.data / "logs" / "control.log").read_text()[-4000:]
     assert server.client.job(job["id"])["notes"] == [note] and note in server.corral("get", job["id"])
     assert f"It runs: 1 of 1 task. {note}." in server.corral("explain", job["id"])
     assert f"; {note}" in server.corral("events", job["id"])
