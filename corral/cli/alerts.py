@@ -22,8 +22,7 @@ _COLOURS: Final = {"firing": "red", "pending": "yellow", "resolved": "green"}
 _MOST_BYTES: Final = 1024 * 1024
 
 
-@click.group("alerts", cls=Listing, invoke_without_command=True)
-@click.option(
+_matchers_option = click.option(
     "-m",
     "--match",
     "matchers",
@@ -31,6 +30,10 @@ _MOST_BYTES: Final = 1024 * 1024
     metavar="MATCHER",
     help='Only these, such as severity="fatal"; repeat it.',
 )
+
+
+@click.group("alerts", cls=Listing, invoke_without_command=True)
+@_matchers_option
 @output_option
 @click.pass_context
 def alerts_command(context: click.Context, matchers: Sequence[str], output: str) -> None:
@@ -65,14 +68,7 @@ def _row(alert: AlertView) -> tuple[str, ...]:
 
 
 @alerts_command.command("history")
-@click.option(
-    "-m",
-    "--match",
-    "matchers",
-    multiple=True,
-    metavar="MATCHER",
-    help='Only these, such as severity="fatal"; repeat it.',
-)
+@_matchers_option
 @click.option(
     "--since", default="7d", show_default=True, metavar="TIME", help="How far to look back, such as 12h or 90d."
 )

@@ -265,7 +265,7 @@ async def test_many_questions_that_are_begun_and_cancelled_leave_nothing(service
     questions = service.kept_questions
     for _ in range(200):
         await questions.cancel(ANN, (await questions.start(ANN, WhatIfRequest())).id)
-    assert questions._kept == {} and service.what_if._asking == set()
+    assert questions._kept == {} and service.what_if._places._users == set()
     names = [task.get_name() for task in asyncio.all_tasks()]
     assert "what-if" not in names
 

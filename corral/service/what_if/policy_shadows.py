@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from corral.service.actor import Actor
 from corral.service.configuration.change import candidate_documents
 from corral.service.context import Context
 from corral.service.times import read_time
+from corral.service.what_if.one_each import OneEach
 from corral.service.what_if.watched_request import watched_request
 
 COMPARE_SECONDS: Final = 600.0
@@ -33,6 +34,11 @@ _GRACE_SECONDS: Final = 30.0
 _NOT_FOUND: Final = frozenset({"no-journal", "nothing-to-compare", "nothing-since"})
 
 
+def _busy() -> Unavailable:
+    message = "Your comparison before this one is still being made; ask again when it is, or cancel it."
+    return Unavailable("comparison-busy", message, retry_after=30)
+
+
 class PolicyShadows:
     """Compares candidates with the policy in force; for administrators, as reports name everybody's jobs."""
 
@@ -40,8 +46,7 @@ class PolicyShadows:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._asking: set[str] = set()
-        """The users whose comparisons are being made."""
+        self._places = OneEach(_busy)
 
     async def check(self, actor: Actor, asked: ShadowRequest) -> None:
         """Check that the actor may ask, and the bounds of a comparison; raises Forbidden, InvalidInput."""
@@ -56,17 +61,9 @@ class PolicyShadows:
         if not 0 <= asked.differences <= MOST_DIFFERENCES:
             raise InvalidInput("bad-differences", f"A report lists 0 to {MOST_DIFFERENCES} differences.")
 
-    @contextlib.contextmanager
-    def place(self, actor: Actor) -> Iterator[None]:
+    def place(self, actor: Actor) -> contextlib.AbstractContextManager[None]:
         """Hold the one place of a user whose comparison is being made; raises Unavailable when it is taken."""
-        if actor.user in self._asking:
-            message = "Your comparison before this one is still being made; ask again when it is, or cancel it."
-            raise Unavailable("comparison-busy", message, retry_after=30)
-        self._asking.add(actor.user)
-        try:
-            yield
-        finally:
-            self._asking.discard(actor.user)
+        return self._places.place(actor.user)
 
     async def answered_later(
         self, actor: Actor, asked: ShadowRequest, told: Callable[[WhatIfProgress], None]

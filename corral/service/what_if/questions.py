@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -41,6 +41,7 @@ from corral.service.jobs.submission import Submission
 from corral.service.what_if.comparison import compare
 from corral.service.what_if.control_courses import ControlCourses, WatchedCourses
 from corral.service.what_if.goals import parse_goal, parse_vary
+from corral.service.what_if.one_each import OneEach
 from corral.service.what_if.reaching import GoalSearch, Played
 from corral.spec.errors import did_you_mean, shorten
 from corral.spec.job import UnifiedJob
@@ -49,6 +50,11 @@ from corral.store.cluster_views import Admission
 _LONGEST_CLAUSE: Final = 200
 _HIDDEN: Final = "job"
 """The name under which ordinary users see other people's jobs."""
+
+
+def _busy() -> Unavailable:
+    message = "Your question before this one is still being answered; ask again when it is, or cancel it."
+    return Unavailable("question-busy", message, retry_after=10)
 
 
 class WhatIf:
@@ -64,8 +70,7 @@ class WhatIf:
         self._submission = submission
         self._feasibility = feasibility
         self._job_editor = job_editor
-        self._asking: set[str] = set()
-        """The users whose questions are being answered."""
+        self._places = OneEach(_busy)
 
     async def ask(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
         """What is to be expected as things are, and with the changes.
@@ -88,20 +93,12 @@ class WhatIf:
         await self._context.check(actor, self.action, Resource("cluster"))
         _check_bounds(asked)
 
-    @contextlib.contextmanager
-    def place(self, actor: Actor) -> Iterator[None]:
+    def place(self, actor: Actor) -> contextlib.AbstractContextManager[None]:
         """Hold the one place of a user whose question is being answered.
 
         Raises Unavailable `question-busy` when it is taken.
         """
-        if actor.user in self._asking:
-            message = "Your question before this one is still being answered; ask again when it is, or cancel it."
-            raise Unavailable("question-busy", message, retry_after=10)
-        self._asking.add(actor.user)
-        try:
-            yield
-        finally:
-            self._asking.discard(actor.user)
+        return self._places.place(actor.user)
 
     async def answered_later(
         self, actor: Actor, asked: WhatIfRequest, told: Callable[[WhatIfProgress], None]
