@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
+    from corral.kernel.errors import Unavailable
 
 
 def connect(timeout: float = 30.0) -> Client:
@@ -17,4 +18,10 @@ def connect(timeout: float = 30.0) -> Client:
     from corral.client.sync import Client
 
     here = config.current()
-    return Client(here.url, config.require_token(here), ca=here.ca, timeout=timeout)
+    return Client(here.url, config.require_token(here), ca=here.ca, timeout=timeout, waiting=_say_waiting)
+
+
+def _say_waiting(refused: Unavailable) -> None:
+    from corral.cli.output import say
+
+    say(f"Waiting for the server: {refused.message}")

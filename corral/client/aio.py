@@ -17,7 +17,8 @@ from corral.client.calls import Call, raise_for, worded
 from corral.client.exec import AsyncExecStream
 from corral.client.operations.jobs import ENDED
 from corral.client.operations.later import LaterCalls
-from corral.client.transport import checked_url, repeatable, why_unreachable
+from corral.client.patience import PATIENCE, pause_before_retry, repeatable
+from corral.client.transport import checked_url, why_unreachable
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
@@ -60,15 +61,28 @@ class AsyncClient:
 
     Every method raises the error of `corral.kernel.errors` that the server answered with, and Unavailable when the
     server is unreachable. Use it as a context manager, or call `close`. It is not thread-safe.
+
+    `timeout` is the number of seconds to wait for an answer, `patience` that to wait for a server that starts or whose
+    database is busy for a moment; `waiting` is called with its refusal before each such wait.
     """
 
-    def __init__(self, url: str = "", token: str = "", *, ca: str = "", timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        ca: str = "",
+        timeout: float = 30.0,
+        patience: float = PATIENCE,
+        waiting: Callable[[Unavailable], None] = lambda refused: None,
+    ) -> None:
         if not url:
             here = config.current()
             url, token, ca = here.url, token or here.token, ca or here.ca
         self.url = checked_url(url)
         self.token = token
         self.ca = ca
+        self._patience, self._waiting = patience, waiting
         self._http = httpx2.AsyncClient(base_url=self.url, verify=_trust(ca), timeout=timeout, trust_env=False)
 
     async def __aenter__(self) -> AsyncClient:
@@ -334,6 +348,18 @@ class AsyncClient:
     delete_configuration = _asks(operations.configuration.delete_configuration)
 
     async def _ask(self, call: Call[Answer]) -> Answer:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return await self._asked(call)
+            except Unavailable as refused:
+                pause = pause_before_retry(call, refused, until - time.monotonic())
+                if pause is None:
+                    raise
+                self._waiting(refused)
+            await asyncio.sleep(pause)
+
+    async def _asked(self, call: Call[Answer]) -> Answer:
         try:
             response = await self._sent(call)
         except httpx2.TransportError as error:

@@ -12,6 +12,7 @@ from corral.client import config, operations
 from corral.client.calls import Call, worded
 from corral.client.operations.jobs import ENDED
 from corral.client.operations.later import LaterCalls
+from corral.client.patience import PATIENCE
 from corral.client.transport import Transport
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
@@ -56,16 +57,29 @@ class Client:
 
     Every method raises the error of `corral.kernel.errors` that the server answered with, and Unavailable when the
     server is unreachable. Use it as a context manager, or call `close`. It is not thread-safe.
+
+    `timeout` is the number of seconds to wait for an answer, `patience` that to wait for a server that starts or whose
+    database is busy for a moment; `waiting` is called with its refusal before each such wait.
     """
 
-    def __init__(self, url: str = "", token: str = "", *, ca: str = "", timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        ca: str = "",
+        timeout: float = 30.0,
+        patience: float = PATIENCE,
+        waiting: Callable[[Unavailable], None] = lambda refused: None,
+    ) -> None:
         if not url:
             here = config.current()
             url, token, ca = here.url, token or here.token, ca or here.ca
         self.url = url.rstrip("/")
         self.token = token
         self.ca = ca
-        self._transport = Transport(url, token, ca=ca, timeout=timeout)
+        self._patience, self._waiting = patience, waiting
+        self._transport = Transport(url, token, ca=ca, timeout=timeout, patience=patience, waiting=waiting)
 
     def __enter__(self) -> Client:
         return self
@@ -88,7 +102,7 @@ class Client:
         signed = self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
         self._transport.close()
-        self._transport = Transport(self.url, self.token, ca=self.ca)
+        self._transport = Transport(self.url, self.token, ca=self.ca, patience=self._patience, waiting=self._waiting)
         return signed
 
     logout = _asks(operations.accounts.logout)

@@ -1,7 +1,8 @@
 """The sync client's HTTP transport over `http.client`, which imports in a third of httpx2's time.
 
 See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and reused. A request that
-failed before any answer on an idle connection is retried once on a new one, if it is repeatable.
+failed before any answer on an idle connection is retried once on a new one, if it is repeatable. A refusal that passes
+by itself is waited for (`corral.client.patience`).
 """
 
 from __future__ import annotations
@@ -10,26 +11,31 @@ import http.client
 import selectors
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from corral.client.calls import Call, raise_for
+from corral.client.patience import PATIENCE, pause_before_retry, repeatable
 from corral.kernel.errors import InvalidInput, Unavailable
 
 PIECE = 256 * 1024
-_REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-
-
-def repeatable(call: Call[Any]) -> bool:
-    """Return whether a call takes effect once however often it is sent: by its method, or by its idempotency key."""
-    return call.method in _REPEATABLE or "idempotency-key" in call.headers
 
 
 class Transport:
     """Sends calls to one server and reads their answers; not thread-safe."""
 
-    def __init__(self, url: str, token: str, *, ca: str = "", timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        ca: str = "",
+        timeout: float = 30.0,
+        patience: float = PATIENCE,
+        waiting: Callable[[Unavailable], None] = lambda refused: None,
+    ) -> None:
         self.url = checked_url(url)
         parts = urlsplit(self.url)
         self._base = parts.path.rstrip("/")
@@ -39,6 +45,8 @@ class Transport:
         self._token = token
         self._ca = ca
         self._timeout = timeout
+        self._patience = patience
+        self._waiting = waiting
         self._kept: http.client.HTTPConnection | None = None
 
     def send(self, call: Call[Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
@@ -46,6 +54,18 @@ class Transport:
 
         Raises the error that the server answered with, Unavailable when the server is unreachable.
         """
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return self._send(call)
+            except Unavailable as refused:
+                pause = pause_before_retry(call, refused, until - time.monotonic())
+                if pause is None:
+                    raise
+                self._waiting(refused)
+            time.sleep(pause)
+
+    def _send(self, call: Call[Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
         kept = self._still_open()
         connection, used = kept or self._connect(), kept is not None
         self._kept = None
@@ -55,7 +75,7 @@ class Transport:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             if used and repeatable(call) and not isinstance(error, TimeoutError):
-                return self.send(call)
+                return self._send(call)
             raise self._unreachable(error) from None
         if response.will_close:
             connection.close()

@@ -34,7 +34,10 @@ class LeadershipLost(Unavailable):
 
 
 FULL = "The disk that holds Corral's data is full, nothing was accepted; free some space and try again."
-LOCKED = "Another program holds the database locked; end it (such as a backup or a database browser) and try again."
+LOCKED = (
+    "The database was locked for too long, by a slow disk or another program (such as a backup or a database browser);"
+    " try again."
+)
 CORRUPT = "The database is damaged; restore a backup with `corral restore`."
 NOT_A_DATABASE = "The file is not a Corral database; move it away or name another data folder."
 READ_ONLY = "The database cannot be written; give Corral's user write access to its data folder."

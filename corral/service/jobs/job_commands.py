@@ -20,6 +20,8 @@ from corral.spec.job import UnifiedJob
 _STOP_SECONDS: Final = 60.0
 """Most seconds that a delete with `stop` waits for the job to end."""
 _LOOK_SECONDS: Final = 0.2
+_REMOVAL_PAUSES: Final = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, *(0.2,) * 23)
+"""Seconds between the looks of a delete whether control has removed the job."""
 
 
 class JobCommands:
@@ -112,6 +114,8 @@ class JobCommands:
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
         """Remove a job that is over; with `stop` a live job is stopped first.
 
+        Returns when control has removed it. Where no control leads, or it takes more than 5 s, it is removed later.
+
         Raises Conflict `job-live`, or `still-stopping` when it has not ended after 60 s.
         """
         record, decision = await self._context.job_for(actor, ref, "job.delete")
@@ -125,6 +129,10 @@ class JobCommands:
             await self._await_end(record)
         line = self._context.line(actor, "job.delete", job_resource(record), decision, name=record.name)
         await self._store.add_intent(record.id, IntentKind.DELETE, actor=actor.user, at=self._clock.now(), audit=line)
+        for pause in _REMOVAL_PAUSES:
+            if await self._store.leader() is None or await self._store.find_job(record.id) is None:
+                return
+            await asyncio.sleep(pause)
 
     async def intend(
         self, actor: Actor, record: JobRecord, action: str, kind: IntentKind, data: dict[str, Any], decision: Any

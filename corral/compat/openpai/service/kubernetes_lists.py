@@ -32,6 +32,7 @@ NAMESPACE: Final = "default"
 """The namespace in which OpenPAI has the pods of jobs."""
 _GPU: Final = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/npu"}
 _MOST_ALERTS: Final = 1000
+_NO_CONTROL: Final = "no-control"
 _PHASES: Final = {"running": "Running", "deletion-pending": "Running"}
 
 
@@ -105,11 +106,16 @@ class KubernetesLists:
         return found
 
     async def _listed_by_engine(self, kind: str, namespace: str = "") -> dict[str, Any] | None:
-        """The engine's own list; None when it has none, or control does not answer."""
+        """The engine's own list; None when it has none, or no control runs.
+
+        Raises Unavailable while control starts, or the engine that has a list does not answer.
+        """
         asked = f"?{urlencode({'namespace': namespace})}" if namespace else ""
         try:
             found = await self._context.control.request(f"/cluster/{kind}{asked}")
-        except Unavailable:
+        except Unavailable as error:
+            if error.code != _NO_CONTROL:
+                raise
             return None
         return found if isinstance(found, dict) else None
 

@@ -1,0 +1,34 @@
+"""Which refusals of a server pass by themselves, and how long a client waits before it sends a call again.
+
+A server that starts, or whose database does not answer for a moment, refuses with 503 and says that it did nothing. A
+restart takes two to five seconds, a write behind a stalled disk up to five.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from corral.client.calls import Call
+from corral.kernel.errors import Unavailable
+
+PATIENCE: Final = 20.0
+"""Seconds for which a client sends a call again by default."""
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_NOTHING_BEGUN: Final = frozenset({"control-starting"})
+"""Refusals before anything of the call was done, so that any call may be sent again."""
+_PASSING: Final = frozenset({"store-locked", "store-unreachable", "store-busy", "no-control"})
+"""Refusals in the middle of a call, of which a part may be done."""
+
+
+def repeatable(call: Call[Any]) -> bool:
+    """Return whether a call takes effect once however often it is sent: by its method, or by its idempotency key."""
+    return call.method in _REPEATABLE or "idempotency-key" in call.headers
+
+
+def pause_before_retry(call: Call[Any], refused: Unavailable, left: float) -> float | None:
+    """Return the seconds to wait before `call` is sent again, None when it is not.
+
+    `left` are the seconds of patience that are left; the server's own suggestion is kept within them.
+    """
+    again = refused.code in _NOTHING_BEGUN or (refused.code in _PASSING and repeatable(call))
+    return min(refused.retry_after, left) if again and left > 0 else None
