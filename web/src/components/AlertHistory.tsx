@@ -18,6 +18,9 @@ export function AlertHistory() {
       <summary className="heading cursor-pointer">
         History
         <span className="text-xs font-normal text-muted">What fired within the last 90 days.</span>
+        <span aria-hidden="true" className="link ml-auto text-xs font-normal">
+          {open ? 'hide' : 'show'}
+        </span>
       </summary>
       {open && <Entries />}
     </details>
