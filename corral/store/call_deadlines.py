@@ -1,8 +1,8 @@
 """Deadlines of database calls: cut off a call that takes too long and answer its caller in time.
 
 A front waits five seconds. A leading control waits until its lease expires; a separate thread renews the lease. So a
-long statement on a responsive database may finish, and a silent database delays control no longer than the lease. The
-waiting event loop does the cutting. It shuts down PostgreSQL's socket below the driver, which then finds the connection
+long statement on a responsive database may finish, and a silent database delays control no longer than the lease. A
+front waits longer for SQLite's commit, which ends when the disk has answered. The waiting event loop does the cutting. It shuts down PostgreSQL's socket below the driver, which then finds the connection
 broken; it stops the statements of SQLite. Only a transaction that was being committed has an unknown outcome.
 """
 
@@ -30,6 +30,8 @@ HELD_SECONDS: Final = 60.0
 """Seconds for which a leader's own transaction, which holds SQLite's lock, also keeps its lease."""
 EXTEND_SECONDS: Final = 1.0
 """Seconds of holding the lock after which a transaction renews the lease itself."""
+DISK_SECONDS: Final = 20.0
+"""Seconds that a front waits for a call whose commit SQLite writes to the disk: then its outcome is known."""
 _MARGIN: Final = 0.5
 """Seconds before the deadline at which a call is cut, so that its result can still arrive."""
 _LEAST: Final = 0.05
@@ -83,7 +85,8 @@ class Limits:
         """Seconds until the call must be cut."""
         if call.led:
             return self.lease_left() - _MARGIN
-        return call.begun + self.seconds - _MARGIN - time.monotonic()
+        seconds = max(self.seconds, DISK_SECONDS) if call.waits_for_disk else self.seconds
+        return call.begun + seconds - _MARGIN - time.monotonic()
 
 
 class Call:
@@ -97,6 +100,11 @@ class Call:
         self._connection: Connection | None = None
         self._stop: threading.Event | None = None
         self._lock = threading.Lock()
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether SQLite commits it now; only connections to SQLite can be stopped by an event."""
+        return self.committing and self._stop is not None
 
     def hold(self, connection: Connection) -> None:
         """Attach the call to a connection.

@@ -6,12 +6,14 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from sqlalchemy import Connection
 
 from corral.kernel.errors import Unavailable
-from corral.store import Store, open_store
+from corral.store import Store, call_deadlines, open_store
 from corral.store import connections as connecting
 from corral.store.call_deadlines import Limits
 from corral.store.writer import Transaction
@@ -81,11 +83,11 @@ async def test_a_write_behind_one_that_takes_too_long_is_refused_and_never_store
     await store.close()
 
 
-async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that reads for ever does not block SQLite; an unresponsive disk does, which this imitates."""
-    store = await opened(tmp_path, 1.0)
+def _held_at_its_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Let each commit last until the returned event is set.
+
+    A program that reads for ever does not block SQLite; an unresponsive disk does, which this imitates.
+    """
     release = asyncio.Event()
     loop = asyncio.get_running_loop()
     ring = store._writer._rung
@@ -95,6 +97,15 @@ async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
         ring(roles)
 
     monkeypatch.setattr(store._writer, "_rung", hang)
+    return release
+
+
+async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_deadlines, "DISK_SECONDS", 3.0)
+    store = await opened(tmp_path, 3.0)
+    release = _held_at_its_commit(store, monkeypatch)
     async with asyncio.timeout(120):
         with pytest.raises(Unavailable) as refused:
             await store.submit(new_job())
@@ -103,6 +114,17 @@ async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
         store.limits.seconds = 60.0
         assert len(await store.load_live()) == 1
     await store.close()
+
+
+@pytest.mark.parametrize("info, waits", [({call_deadlines._STOP: threading.Event()}, True), ({}, False)])
+def test_a_front_waits_longer_for_the_commit_of_sqlite(info: dict[str, threading.Event], waits: bool) -> None:
+    """PostgreSQL's connections have no event that stops their statements."""
+    limits = Limits(5.0)
+    call = limits.call()
+    call.hold(cast(Connection, SimpleNamespace(info=info)))
+    assert limits.more(call) < 5.0
+    call.commit()
+    assert (limits.more(call) > 5.0) == waits
 
 
 async def test_a_locked_database_is_told_before_the_call_is_over(tmp_path: Path) -> None:
