@@ -2,8 +2,9 @@
 
 A front waits five seconds. A leading control waits until its lease expires; a separate thread renews the lease. So a
 long statement on a responsive database may finish, and a silent database delays control no longer than the lease. A
-front waits longer for SQLite's commit, which ends when the disk has answered. The waiting event loop does the cutting. It shuts down PostgreSQL's socket below the driver, which then finds the connection
-broken; it stops the statements of SQLite. Only a transaction that was being committed has an unknown outcome.
+front waits longer for SQLite's commit, which ends when the disk has answered. The waiting event loop does the cutting.
+It shuts down PostgreSQL's socket below the driver, which then finds the connection broken; it stops the statements of
+SQLite. Only a transaction that was being committed has an unknown outcome.
 """
 
 from __future__ import annotations
