@@ -167,6 +167,7 @@ async def _front(settings: Settings) -> None:
         url = os.environ.get("CORRAL_LISTENING_URL", "")
         told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
         health = HealthWatch(service.readiness.check, store.tell_of_server, clock, f"front on {socket.gethostname()}")
+        store.begin_to_serve("front")
         await until_told(server.serve_on(listener), health.run(), told)
     finally:
         await service.close()
@@ -402,6 +403,7 @@ async def _control(settings: Settings) -> None:
             beside.append(keeper.run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
+        store.begin_to_serve("control")
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()

@@ -33,6 +33,9 @@ EXTEND_SECONDS: Final = 1.0
 """Seconds of holding the lock after which a transaction renews the lease itself."""
 DISK_SECONDS: Final = 20.0
 """Seconds that a front waits for a call whose commit SQLite writes to the disk: then its outcome is known."""
+LOCK_SECONDS: Final = 4.0
+"""Seconds that a write waits for SQLite's lock while callers wait for it."""
+_LOCK_MARGIN: Final = 1.0
 _MARGIN: Final = 0.5
 """Seconds before the deadline at which a call is cut, so that its result can still arrive."""
 _LEAST: Final = 0.05
@@ -57,6 +60,10 @@ class Limits:
         self.extended: Callable[[float], None] = lambda ago: None
         """Called after a transaction renewed the lease, with the seconds that have passed since then."""
         self._held_since: float | None = None
+
+    def lock_seconds(self) -> float:
+        """Seconds that a write may wait for SQLite's lock, so that its caller still gets the reason."""
+        return max(LOCK_SECONDS, self.seconds - _LOCK_MARGIN)
 
     def call(self) -> Call:
         """Start a call now."""

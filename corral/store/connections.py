@@ -22,13 +22,11 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.store import tables
-from corral.store.call_deadlines import make_cuttable, make_stoppable
+from corral.store.call_deadlines import LOCK_SECONDS, make_cuttable, make_stoppable
 from corral.store.database_errors import LOCKED, READ_ONLY, StoreRefused, is_locked
 
 READERS: Final = 3
 """Queries that run at once."""
-_LOCK_SECONDS: Final = 4.0
-"""Seconds that a write waits for SQLite's lock; less than its caller waits, so that the caller gets the reason."""
 _ABANDONED_SECONDS: Final = 3
 """Seconds after which a silent session in an open transaction is ended; its machine may be gone."""
 _LOG_BYTES: Final = 64 * 1024**2
@@ -108,13 +106,13 @@ def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
-def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
+def writer_engine(url: URL, *, patience: Callable[[], float] | None = None) -> Engine:
     """The engine of the one connection that writes.
 
-    `patience` is the number of seconds to wait for another process that writes to SQLite, 4 by default.
+    `patience` tells the seconds to wait now for another process that writes to SQLite, by default 4.
     """
     if url.drivername.startswith("sqlite"):
-        return _sqlite(url, writes=True, patience=patience)
+        return _sqlite(url, writes=True, patience=patience or (lambda: LOCK_SECONDS))
     given = url.normalized_query.get("options", ())
     options = " ".join((*given, f"-c lock_timeout={_LOOK_SECONDS * 1000}"))
     engine = create_engine(url, poolclass=NullPool, connect_args={**_postgres_arguments(), "options": options})
@@ -144,12 +142,11 @@ def _postgres_arguments() -> dict[str, Any]:
     }
 
 
-def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
-    seconds = _LOCK_SECONDS if patience is None else patience
+def _sqlite(url: URL, *, writes: bool, patience: Callable[[], float] = lambda: LOCK_SECONDS) -> Engine:
     engine = create_engine(
         url,
         poolclass=NullPool if writes else QueuePool,
-        connect_args={"check_same_thread": False, "timeout": seconds, "isolation_level": None},
+        connect_args={"check_same_thread": False, "timeout": patience(), "isolation_level": None},
         **({} if writes else {"pool_size": READERS, "max_overflow": 0}),
     )
 
@@ -170,7 +167,7 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if writes:
-            wait_for_the_lock(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), seconds)
+            wait_for_the_lock(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), patience())
         else:
             connection.exec_driver_sql("BEGIN")
 

@@ -85,6 +85,10 @@ class Store(
 ):
     """The open store."""
 
+    def begin_to_serve(self, role: str) -> None:
+        """Keep the short deadlines of `role` (`front`, `control`): from now on callers wait for answers."""
+        self.limits.seconds = _SECONDS[role]
+
 
 async def open_store(
     url: str, *, clock: Clock, create: bool = True, run_folder: Path | None = None, role: str = ""
@@ -92,22 +96,23 @@ async def open_store(
     """Open the store at `url`, creating or migrating its tables.
 
     `run_folder` is the folder of the wake-up sockets (SQLite). `role` (`front`, `control`) is the role that listens, ""
-    for none.
+    for none. Calls may take a minute until `begin_to_serve`.
 
     Raises StoreRefused and Unavailable with the codes of `corral.store.database_errors`, InvalidInput for the URL.
     """
     parsed = parse_url(url)
-    writer = await asyncio.get_running_loop().run_in_executor(None, _prepare, parsed, create)
+    limits = Limits(TOOL_SECONDS)
+    writer = await asyncio.get_running_loop().run_in_executor(None, _prepare, parsed, create, limits if role else None)
     wakeup: Wakeup = NoWakeup()
     if writer.dialect.name == "postgresql":
         wakeup = NotifyWakeup(parsed.set(drivername="postgresql").render_as_string(hide_password=False), role)
     elif run_folder is not None:
         wakeup = SocketWakeup(run_folder, role)
-    return Store(writer, reader_engine(parsed), wakeup, clock, Limits(_SECONDS.get(role, TOOL_SECONDS)))
+    return Store(writer, reader_engine(parsed), wakeup, clock, limits)
 
 
-def _prepare(url: URL, create: bool) -> Engine:
-    engine = writer_engine(url, patience=_OPENING_SECONDS)
+def _prepare(url: URL, create: bool, limits: Limits | None) -> Engine:
+    engine = writer_engine(url, patience=lambda: _OPENING_SECONDS)
     try:
         if engine.dialect.name == "sqlite":
             file = Path(str(url.database))
@@ -118,7 +123,7 @@ def _prepare(url: URL, create: bool) -> Engine:
         raise refusal(error) from error
     finally:
         engine.dispose()
-    return writer_engine(url)
+    return writer_engine(url, patience=limits.lock_seconds if limits is not None else None)
 
 
 def _prepare_sqlite(file: Path, create: bool) -> None:

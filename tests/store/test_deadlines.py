@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 
 from corral.kernel.errors import Unavailable
 from corral.store import Store, call_deadlines, open_store
-from corral.store import connections as connecting
 from corral.store.call_deadlines import Limits
 from corral.store.writer import Transaction
 from tests.databases import sqlite_store
@@ -128,7 +127,7 @@ def test_a_front_waits_longer_for_the_commit_of_sqlite(info: dict[str, threading
 
 
 async def test_a_locked_database_is_told_before_the_call_is_over(tmp_path: Path) -> None:
-    assert Limits(5.0).seconds > connecting._LOCK_SECONDS
+    assert Limits(5.0).lock_seconds() < 5.0
     store = await opened(tmp_path, 5.0)
     other = sqlite3.connect(tmp_path / "corral.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

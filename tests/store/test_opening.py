@@ -327,7 +327,7 @@ async def test_a_full_disk_accepts_nothing_and_the_store_goes_on(tmp_path: Path)
 async def test_a_database_that_another_program_locks_is_unavailable_until_it_lets_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(connecting, "LOCK_SECONDS", 0.05)
     store = await open_store(str(tmp_path / "corral.db"), clock=Ticking())
     other = sqlite3.connect(tmp_path / "corral.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -340,6 +340,14 @@ async def test_a_database_that_another_program_locks_is_unavailable_until_it_let
     finally:
         other.close()
         await store.close()
+
+
+async def test_a_server_that_starts_waits_longer_for_the_lock_than_one_that_serves(tmp_path: Path) -> None:
+    store = await open_store(str(tmp_path / "corral.db"), clock=Ticking(), role="front")
+    at_the_start = store.limits.lock_seconds()
+    store.begin_to_serve("front")
+    assert at_the_start > 50 > 5 > store.limits.lock_seconds()
+    await store.close()
 
 
 def test_a_writer_waits_for_the_other_process_that_recovers_the_log(tmp_path: Path) -> None:

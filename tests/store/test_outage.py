@@ -32,6 +32,7 @@ def own_postgres() -> Iterator[PostgresServer]:
 @pytest.fixture
 async def store(own_postgres: PostgresServer, clock: Ticking) -> AsyncIterator[Store]:
     opened = await open_store(own_postgres.create(), clock=clock, role="front")
+    opened.begin_to_serve("front")
     yield opened
     if not own_postgres.running:
         own_postgres.start()
@@ -176,6 +177,7 @@ async def test_a_control_waits_for_a_frozen_database_no_longer_than_its_lease_la
     own_postgres: PostgresServer, clock: Ticking
 ) -> None:
     store = await open_store(own_postgres.create(), clock=clock, role="control")
+    store.begin_to_serve("control")
     leadership = Leadership(store)
     try:
         await leadership.acquire()
