@@ -31,8 +31,8 @@ HELD_SECONDS: Final = 60.0
 """Seconds for which a leader's own transaction, which holds SQLite's lock, also keeps its lease."""
 EXTEND_SECONDS: Final = 1.0
 """Seconds of holding the lock after which a transaction renews the lease itself."""
-DISK_SECONDS: Final = 20.0
-"""Seconds that a front waits for a call whose commit SQLite writes to the disk: then its outcome is known."""
+DISK_SECONDS: Final = 15.0
+"""Seconds that a front waits while a commit of SQLite, its own or another process's, is written to the disk."""
 LOCK_SECONDS: Final = 4.0
 """Seconds that a write waits for SQLite's lock while callers wait for it."""
 _LOCK_MARGIN: Final = 1.0
@@ -59,15 +59,18 @@ class Limits:
         """Seconds that this control still leads; always 0 in a process that never leads."""
         self.extended: Callable[[float], None] = lambda ago: None
         """Called after a transaction renewed the lease, with the seconds that have passed since then."""
+        self.waits_for_disk = False
+        """Whether a write waits for `DISK_SECONDS` in all, but for its own statements."""
         self._held_since: float | None = None
 
     def lock_seconds(self) -> float:
         """Seconds that a write may wait for SQLite's lock, so that its caller still gets the reason."""
-        return max(LOCK_SECONDS, self.seconds - _LOCK_MARGIN)
+        caller = DISK_SECONDS if self.waits_for_disk else self.seconds
+        return max(LOCK_SECONDS, caller - _LOCK_MARGIN)
 
-    def call(self) -> Call:
+    def call(self, *, sqlite_write: bool = False) -> Call:
         """Start a call now."""
-        return Call(led=self.lease_left() > 0)
+        return Call(led=self.lease_left() > 0, for_disk=sqlite_write and self.waits_for_disk)
 
     @contextlib.contextmanager
     def holding(self, dialect: str) -> Iterator[None]:
@@ -93,26 +96,37 @@ class Limits:
         """Seconds until the call must be cut."""
         if call.led:
             return self.lease_left() - _MARGIN
-        seconds = max(self.seconds, DISK_SECONDS) if call.waits_for_disk else self.seconds
-        return call.begun + seconds - _MARGIN - time.monotonic()
+        until = call.began_to_work + self.seconds
+        if call.for_disk and not call.works:
+            until = max(until, call.begun + DISK_SECONDS)
+        return until - _MARGIN - time.monotonic()
 
 
 class Call:
     """One call to the database, with the connection that it uses now."""
 
-    __slots__ = ("_connection", "_lock", "_stop", "begun", "committing", "is_cut", "led")
+    __slots__ = (
+        "_connection",
+        "_lock",
+        "_stop",
+        "began_to_work",
+        "begun",
+        "committing",
+        "for_disk",
+        "is_cut",
+        "led",
+        "works",
+    )
 
-    def __init__(self, *, led: bool = False) -> None:
-        self.begun, self.led = time.monotonic(), led
+    def __init__(self, *, led: bool = False, for_disk: bool = False) -> None:
+        self.begun = self.began_to_work = time.monotonic()
+        self.led, self.for_disk = led, for_disk
+        self.works = False
+        """Whether its statements run: it has SQLite's lock and does not commit yet."""
         self.is_cut = self.committing = False
         self._connection: Connection | None = None
         self._stop: threading.Event | None = None
         self._lock = threading.Lock()
-
-    @property
-    def waits_for_disk(self) -> bool:
-        """Whether SQLite commits it now; only connections to SQLite can be stopped by an event."""
-        return self.committing and self._stop is not None
 
     def hold(self, connection: Connection) -> None:
         """Attach the call to a connection.
@@ -141,6 +155,11 @@ class Call:
         finally:
             self.release()
 
+    def work(self) -> None:
+        """Mark that the transaction has begun; what waits for the disk then has its usual time."""
+        if self.for_disk:
+            self.began_to_work, self.works = time.monotonic(), True
+
     def commit(self) -> None:
         """Mark that the commit begins: from here on the outcome of a cut is unknown.
 
@@ -149,7 +168,7 @@ class Call:
         with self._lock:
             if self.is_cut:
                 raise Overdue
-            self.committing = True
+            self.committing, self.works = True, False
 
     def again(self) -> None:
         """Mark that the transaction was rolled back and the call is run again.
@@ -159,7 +178,7 @@ class Call:
         with self._lock:
             if self.is_cut:
                 raise Overdue
-            self.committing = False
+            self.committing = self.works = False
 
     def cut(self) -> bool:
         """Cut the call; returns whether its outcome is unknown."""
@@ -178,16 +197,19 @@ class Watch:
     def __init__(self, call: Call, limits: Limits, answer: Callable[[Unavailable], None]) -> None:
         self._call, self._limits, self._answer = call, limits, answer
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(max(_LEAST, limits.more(call)), self._look)
+        self._timer = self._loop.call_later(self._pause(), self._look)
 
     def _look(self) -> None:
-        more = self._limits.more(self._call)
-        if more > 0:
-            self._timer = self._loop.call_later(max(_LEAST, more), self._look)
+        if self._limits.more(self._call) > 0:
+            self._timer = self._loop.call_later(self._pause(), self._look)
         elif self._call.cut():
             self._timer = self._loop.call_later(_MARGIN, self._answer, unknown())
         else:
             self._answer(overdue())
+
+    def _pause(self) -> float:
+        """Seconds to the next look; the deadline comes nearer when a call that waited for the disk begins to work."""
+        return max(_LEAST, min(self._limits.more(self._call), self._limits.seconds))
 
     def end(self) -> None:
         """The call has ended; stop the timer."""

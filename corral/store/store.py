@@ -88,6 +88,7 @@ class Store(
     def begin_to_serve(self, role: str) -> None:
         """Keep the short deadlines of `role` (`front`, `control`): from now on callers wait for answers."""
         self.limits.seconds = _SECONDS[role]
+        self.limits.waits_for_disk = role == "front"
 
 
 async def open_store(

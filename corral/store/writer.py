@@ -124,7 +124,7 @@ class Writer:
         if self._closed:
             raise Unavailable("store-closed", "The store is closed.")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        call = self._limits.call()
+        call = self._limits.call(sqlite_write=self._engine.dialect.name == "sqlite")
 
         def give_up(why: Unavailable) -> None:
             self.trouble = (time.monotonic(), why.message)
@@ -186,6 +186,8 @@ class Writer:
             connection, outer = self._begun(group)
             with self._limits.holding(connection.dialect.name), outer:
                 transaction = Transaction(connection)
+                for operation in group:
+                    operation.call.work()
                 for operation in group:
                     transaction.wrote = False
                     try:

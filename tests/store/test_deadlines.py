@@ -6,8 +6,6 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from sqlalchemy import Connection
@@ -104,6 +102,7 @@ async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
 ) -> None:
     monkeypatch.setattr(call_deadlines, "DISK_SECONDS", 3.0)
     store = await opened(tmp_path, 3.0)
+    store.limits.waits_for_disk = True
     release = _held_at_its_commit(store, monkeypatch)
     async with asyncio.timeout(120):
         with pytest.raises(Unavailable) as refused:
@@ -115,15 +114,16 @@ async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
     await store.close()
 
 
-@pytest.mark.parametrize("info, waits", [({call_deadlines._STOP: threading.Event()}, True), ({}, False)])
-def test_a_front_waits_longer_for_the_commit_of_sqlite(info: dict[str, threading.Event], waits: bool) -> None:
-    """PostgreSQL's connections have no event that stops their statements."""
+def test_a_front_waits_longer_for_the_disk_than_for_statements() -> None:
     limits = Limits(5.0)
-    call = limits.call()
-    call.hold(cast(Connection, SimpleNamespace(info=info)))
-    assert limits.more(call) < 5.0
+    limits.waits_for_disk = True
+    assert limits.more(limits.call()) < 5.0, "a question, or a database that is not SQLite's"
+    call = limits.call(sqlite_write=True)
+    assert limits.more(call) > 10.0, "it waits for the lock, which another commit may have"
+    call.work()
+    assert 0.0 < limits.more(call) < 5.0
     call.commit()
-    assert (limits.more(call) > 5.0) == waits
+    assert limits.more(call) > 10.0
 
 
 async def test_a_locked_database_is_told_before_the_call_is_over(tmp_path: Path) -> None:
