@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -42,6 +42,13 @@ class ControlMetrics:
     def of_machines(self, rounds: float) -> Mapping[str, Samples]:
         """By node, what its agent told within this many rounds."""
         return {} if self.agents is None else self.agents.machines(rounds)
+
+    def measured(self) -> Iterator[Value]:
+        """What was measured last, here and by the agents of other machines."""
+        for source in self.sources:
+            yield from source().values
+        for each in () if self.agents is None else self.agents.machines().values():
+            yield from each.values
 
     def everywhere(self) -> Samples:
         """Its metrics now, with what the agents of other machines told last; series of machines may be there twice."""
