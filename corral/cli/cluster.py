@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +20,7 @@ from corral.cli.node_health import (
     show_health,
     validate_command,
 )
+from corral.cli.node_use import NodeRow, NodeUse
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.paging import items
 
@@ -106,14 +107,15 @@ def top_command(interval: float, once: bool) -> None:
     """Watch running jobs and free resources, live, until Ctrl-C.
 
     The line beside the devices shows how many were in use over the last half hour. USE is how much of their devices
-    jobs used in the last ten minutes, or of a processor where no use of devices is known.
+    jobs used in the last ten minutes, or of a processor where no use of devices is known. Administrators see it of nodes,
+    too: of the 20 that use least of their devices.
     """
     with connect() as client:
-        history, use = DeviceHistory(client), JobUse(client)
+        history, use, nodes = DeviceHistory(client), JobUse(client), NodeUse(client)
 
         def looked() -> str:
             top = client.top()
-            return _top(top, history.line(), use.of(job["id"] for job in top["jobs"]))
+            return _top(top, history.line(), use.of(job["id"] for job in top["jobs"]), nodes.rows())
 
         if once or not sys.stdout.isatty():
             click.echo(looked())
@@ -131,7 +133,7 @@ def top_command(interval: float, once: bool) -> None:
             click.echo("\x1b[?25h\x1b[?1049l", nl=False)
 
 
-def _top(top: Top, history: str, uses: Mapping[str, Use]) -> str:
+def _top(top: Top, history: str, uses: Mapping[str, Use], nodes: Sequence[NodeRow]) -> str:
     total: Mapping[str, Any] = top["total"]
     free: Mapping[str, Any] = top["free"]
     beside = {"devices": f" {history}" if history else ""}
@@ -157,6 +159,8 @@ def _top(top: Top, history: str, uses: Mapping[str, Use]) -> str:
     headings = ("NAME", "USER", "STATE", "DEVICES", "TASKS", "USE", "RAN", "ID")
     users = by_user(top["jobs"], uses)
     below = f"\n\n{table(('USER', 'JOBS', 'DEVICES', 'USE'), users, right=frozenset({1, 2, 3}))}" if users else ""
+    if nodes:
+        below += f"\n\n{table(('NODE', 'DEVICES', 'USE'), (each.cells() for each in nodes), right=frozenset({1, 2}))}"
     return head + table(headings, rows, right=frozenset({3, 4, 5, 6})) + below
 
 

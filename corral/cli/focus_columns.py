@@ -35,7 +35,8 @@ COLUMNS: Final = (
     "ConsumedQuantity", "ConsumedUnit", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "InvoiceIssuerName",
     "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit", "ProviderName", "PublisherName",
     "ResourceId", "ResourceName", "ResourceType", "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId",
-    "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags", "x_LostQuantity",
+    "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags", "x_EnergyKilowattHours",
+    "x_LostQuantity", "x_UsedQuantity",
 )  # fmt: skip
 """The columns in order."""
 _ISSUER: Final = "Corral"
@@ -85,7 +86,9 @@ def focus_row(charge: Charge, currency: str, account: str) -> dict[str, Cell]:
         "SubAccountId": charge["user"] or None,
         "SubAccountName": charge["user"] or None,
         "Tags": json.dumps({"queue": charge["queue"], "model": charge["model"]}, ensure_ascii=False),
+        "x_EnergyKilowattHours": charge["energyKwh"],
         "x_LostQuantity": charge["lost"],
+        "x_UsedQuantity": charge["used"],
     }
 
 

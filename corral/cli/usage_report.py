@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from corral.client.sync import Client
 
 _BY = ("user", "queue", "job", "tag", "node", "model")
-_COLUMNS = ("KEY", "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS", "CPU-HOURS", "GIB-HOURS")
+_COLUMNS = (
+    "KEY", "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS", "CPU-HOURS", "CPU USED", "GIB-HOURS", "GIB USED", "KWH"
+)  # fmt: skip
 _HOUR = 3600.0
+_KWH = 3_600_000.0
 _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 
 
@@ -44,8 +47,9 @@ def usage_command(context: click.Context, by: str, begin: str, end: str, user: s
     """Show who used how many device-hours, and how many of them came to nothing.
 
     LOST is the part of attempts that failed, were preempted, or were lost with their node. TASK-HOURS count tasks without
-    devices too. CPU-HOURS and GIB-HOURS (of memory) are what the tasks asked for. Administrators see everybody's use,
-    managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC) or of the form
+    devices too. CPU-HOURS and GIB-HOURS (of memory) are what the tasks asked for, and USED is what was measured of it. KWH
+    is the energy of devices that tell their power. Administrators see everybody's use, managers that of their queues,
+    others their own. A TIME is a day (2026-11-01, in UTC) or of the form
     2026-11-27T10:00:00Z.
 
     With a Prices document a report has costs. FOCUS is CSV with the columns of the FinOps FOCUS specification, a line for
@@ -75,6 +79,8 @@ def usage_command(context: click.Context, by: str, begin: str, end: str, user: s
         return
     click.echo(report_text(report))
     say(f"Used {period}.")
+    if words := _measured_words(report["total"]):
+        say(words)
 
 
 usage_command.add_command(fairness_command)
@@ -102,9 +108,29 @@ def _named(row: UsageRow, by: str) -> str:
 def _row(row: UsageRow, name: str) -> tuple[str, ...]:
     lost, used = row["lostDeviceSeconds"], row["deviceSeconds"]
     part = f"{100 * lost / used:.0f}" if used else ""
-    more = (_hours(row[each]) for each in ("taskSeconds", "cpuSeconds", "memoryGibSeconds"))
     cost = () if row["cost"] is None else (f"{row['cost']:.2f}",)
-    return name, _hours(used), _hours(lost), part, *more, *cost
+    measured = bool(row["measuredTaskSeconds"])
+    return (
+        name,
+        _hours(used),
+        _hours(lost),
+        part,
+        _hours(row["taskSeconds"]),
+        _hours(row["cpuSeconds"]),
+        _hours(row["usedCpuSeconds"]) if measured else "",
+        _hours(row["memoryGibSeconds"]),
+        _hours(row["usedMemoryGibSeconds"]) if measured else "",
+        f"{row['energyJoules'] / _KWH:.3f}" if row["energyJoules"] else "",
+        *cost,
+    )
+
+
+def _measured_words(total: UsageRow) -> str:
+    """Say of how much of the time USED is, where it is not of all."""
+    percent = 100 * total["measuredTaskSeconds"] / total["taskSeconds"] if total["taskSeconds"] else 100.0
+    if percent >= 99.5:  # of a whole month, the last look at each task is missing
+        return ""
+    return f"Tasks were measured for {percent:.0f} % of their time: USED and KWH are of that part."
 
 
 def _hours(seconds: float) -> str:
@@ -117,6 +143,10 @@ _AMOUNTS = {
     "task_seconds": "taskSeconds",
     "cpu_seconds": "cpuSeconds",
     "memory_gib_seconds": "memoryGibSeconds",
+    "measured_task_seconds": "measuredTaskSeconds",
+    "used_cpu_seconds": "usedCpuSeconds",
+    "used_memory_gib_seconds": "usedMemoryGibSeconds",
+    "energy_joules": "energyJoules",
     "cost": "cost",
 }
 """Columns of CSV, and the fields that they show."""

@@ -155,6 +155,10 @@ class Charge(TypedDict):
     unitPrice: float
     """The price of an hour; 0 where no rate has one."""
     cost: float
+    used: float
+    """The part of the hours of processors or memory that was used, as far as it was measured; it is not priced."""
+    energyKwh: float
+    """Of device-hours the energy, where the devices tell their power."""
 
 
 class ChargePage(TypedDict):
@@ -1412,6 +1416,14 @@ class UsageRow(TypedDict):
     """Seconds of the processors that the tasks asked for, not of those that they used."""
     memoryGibSeconds: float
     """Seconds of the memory that the tasks asked for, in GiB."""
+    measuredTaskSeconds: float
+    """The part of the tasks' seconds in which they were measured; what follows is of this part alone."""
+    usedCpuSeconds: float
+    """Seconds of processors that the tasks used."""
+    usedMemoryGibSeconds: float
+    """Seconds of memory that the tasks used, in GiB."""
+    energyJoules: float
+    """Energy of the devices that the tasks held, where these tell their power."""
     cost: float | None
     """What it costs by the Prices document; null where there is none."""
 

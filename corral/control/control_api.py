@@ -145,6 +145,7 @@ class ControlApi:
         if series is not None:
             self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now, self.metrics.of_machines)
             control.on_stored.append(self._keeper.stored)
+            self.metrics.take_scalars = self._keeper.take_scalars
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""

@@ -1,4 +1,4 @@
-"""What watches jobs and reports on them beside a control: idle devices, and the weekly report."""
+"""What watches jobs and reports on them beside a control: idle devices, what is used, and the weekly report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from corral.control.control_api import ControlApi
 from corral.control.idle.keeper import IdleKeeper
 from corral.control.loop import Control
+from corral.control.metrics.measured_use import MeasuredUse
 from corral.control.weekly_reports import weekly_reports
 
 
@@ -28,7 +29,10 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     """The loops that run beside a control. Raises InvalidInput for settings that cannot be read."""
     to, at = settings.report_mail_to, settings.report_mail_at
     reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
-    loops = [IdleKeeper(control, api.metrics.everywhere).run(control.ready)]
+    loops = [
+        IdleKeeper(control, api.metrics.everywhere).run(control.ready),
+        MeasuredUse(control, api.metrics.measured).run(control.ready),
+    ]
     if reports is not None:
         loops.append(reports.run(control.ready))
     return loops

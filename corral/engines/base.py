@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from corral.kernel.errors import CorralError
@@ -121,6 +121,24 @@ class JobHints(Protocol):
         Called after `open`, before the first call about a task, and whenever control has read everything again: so no
         `job_over` is missed for good that a crash swallowed.
         """
+        ...
+
+
+@runtime_checkable
+class TaskFolders(Protocol):
+    """An engine whose tasks have working folders on the server's machine."""
+
+    folders: WorkFolders
+
+
+class WorkFolders(Protocol):
+    """Where the working folders of tasks are. A task may write anything into its own, links included."""
+
+    last_look: Callable[[Mapping[AttemptId, str]], Awaitable[None]] | None
+    """Awaited before the folders of ended attempts are removed; it must not raise."""
+
+    def all(self) -> Mapping[AttemptId, str]:
+        """Return the folder of each attempt that is not forgotten; there may be none at that path."""
         ...
 
 

@@ -18,13 +18,16 @@ class Meter(NamedTuple):
     """Its place in `Price`."""
     seconds: str
     """The field of `Use` that it counts."""
+    used: str = ""
+    """The field of `Use` with what was measured of it."""
 
 
 METERS = (
     Meter("device-hours", 0, "device_seconds"),
-    Meter("cpu-hours", 1, "cpu_seconds"),
-    Meter("memory-gib-hours", 2, "memory_gib_seconds"),
+    Meter("cpu-hours", 1, "cpu_seconds", "used_cpu_seconds"),
+    Meter("memory-gib-hours", 2, "memory_gib_seconds", "used_memory_gib_seconds"),
 )
+JOULES_OF_KWH = 3_600_000
 
 
 class Charge(Record, frozen=True):
@@ -45,6 +48,10 @@ class Charge(Record, frozen=True):
     unit_price: float = 0.0
     """The price of an hour; 0 where no rate has one."""
     cost: float = 0.0
+    used: float = 0.0
+    """The part of the hours of processors or memory that was used, as far as it was measured; it is not priced."""
+    energy_kwh: float = 0.0
+    """Of device-hours the energy, where the devices tell their power."""
 
 
 class ChargePage(Record, frozen=True):
@@ -64,9 +71,11 @@ def charges(groups: list[UseOf], begin: float, end: float, prices: PriceList) ->
             seconds = getattr(each.use, meter.seconds)
             if not seconds:
                 continue
+            used = getattr(each.use, meter.used) / HOUR if meter.used else 0.0
+            energy = each.use.energy_joules / JOULES_OF_KWH if meter.price == 0 else 0.0
             hours, unit = seconds / HOUR, price[meter.price] or 0.0
             lost = each.use.lost_device_seconds / HOUR if meter.price == 0 else 0.0
             yield Charge(
                 rfc3339(begin), rfc3339(end), each.key, each.queue, each.model, meter.name,
-                round(hours, 6), round(lost, 6), unit, round(hours * unit, 6),
+                round(hours, 6), round(lost, 6), unit, round(hours * unit, 6), round(used, 6), round(energy, 6),
             )  # fmt: skip

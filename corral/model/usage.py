@@ -50,6 +50,14 @@ class UsageRow(Record, frozen=True):
     """Seconds of the processors that the tasks asked for, not of those that they used."""
     memory_gib_seconds: float = 0.0
     """Seconds of the memory that the tasks asked for, in GiB."""
+    measured_task_seconds: float = 0.0
+    """The part of the tasks' seconds in which they were measured; what follows is of this part alone."""
+    used_cpu_seconds: float = 0.0
+    """Seconds of processors that the tasks used."""
+    used_memory_gib_seconds: float = 0.0
+    """Seconds of memory that the tasks used, in GiB."""
+    energy_joules: float = 0.0
+    """Energy of the devices that the tasks held, where these tell their power."""
     cost: float | None = None
     """What it costs by the Prices document; null where there is none."""
 
@@ -70,13 +78,17 @@ class UsageReport(Record, frozen=True):
 
 
 class Use(NamedTuple):
-    """Seconds of devices, tasks, processors and GiB of memory."""
+    """Seconds of devices, tasks, processors and GiB of memory, as asked for and as measured, and joules."""
 
     device_seconds: float = 0.0
     lost_device_seconds: float = 0.0
     task_seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory_gib_seconds: float = 0.0
+    measured_task_seconds: float = 0.0
+    used_cpu_seconds: float = 0.0
+    used_memory_gib_seconds: float = 0.0
+    energy_joules: float = 0.0
 
     def plus(self, other: Use) -> Use:
         """The sum of both."""
@@ -103,6 +115,20 @@ class Used(NamedTuple):
     """All rows."""
 
 
+class Measured(NamedTuple):
+    """What an attempt was measured to use."""
+
+    seconds: float = 0.0
+    """For which it was measured."""
+    cpu_seconds: float = 0.0
+    memory_gib_seconds: float = 0.0
+    joules: float = 0.0
+
+    def plus(self, other: Measured) -> Measured:
+        """The sum of both."""
+        return Measured(*(a + b for a, b in zip(self, other, strict=True)))
+
+
 class Held(msgspec.Struct, frozen=True, gc=False):
     """One attempt as the account sees it; times are in seconds since 1970."""
 
@@ -112,14 +138,17 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     code: int | None
     cpu_millis: int = 0
     memory_bytes: int = 0
+    measured: Measured = Measured()
 
     def within(self, begin: float, end: float) -> Use:
-        """Its use between two times."""
+        """Its use between two times; what was measured counts as if it had used the same all the time."""
         seconds = max(0.0, min(self.ended, end) - max(self.started, begin))
         devices = seconds * self.device_millis / 1000
         lost = self.code is not None and self.code not in NOT_LOST
         cpus, memory = seconds * self.cpu_millis / 1000, seconds * self.memory_bytes / GIB
-        return Use(devices, devices if lost else 0.0, seconds, cpus, memory)
+        part = seconds / (self.ended - self.started) if self.ended > self.started else 0.0
+        used = (part * each for each in self.measured)
+        return Use(devices, devices if lost else 0.0, seconds, cpus, memory, *used)
 
     def by_day(self) -> dict[int, Use]:
         """Its use by the number of the day since 1970, in UTC."""

@@ -65,6 +65,7 @@ def _by_role(begin: float, end: float, now: float) -> Select[Any]:
         )
         .select_from(_attempts)
         .join(_jobs, _jobs.c.id == _attempts.c.job)
+        .outerjoin(tables.attempt_use, tables.attempt_use.c.attempt == _attempts.c.id)
         .where(*ran_between(begin, end, now))
         .group_by(*_ABOUT, _attempts.c.role)
         .order_by(_jobs.c.id, _attempts.c.role)

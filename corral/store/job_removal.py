@@ -24,6 +24,7 @@ _PARTS: Final = (
     (tables.job_dependencies, tables.job_dependencies.c.job),
     (tables.tasks, tables.tasks.c.job),
     (tables.attempts, tables.attempts.c.job),
+    (tables.attempt_use, tables.attempt_use.c.job),
     (tables.events, tables.events.c.job),
     (tables.outbox, tables.outbox.c.job),
     (tables.receipts, tables.receipts.c.job),

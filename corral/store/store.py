@@ -34,6 +34,7 @@ from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
+from corral.store.measured_use import MeasuredUse
 from corral.store.notification_channels import NotificationChannels
 from corral.store.notification_outbox import NotificationOutbox
 from corral.store.object_links import Objects
@@ -73,6 +74,7 @@ class Store(
     Submissions,
     EstimateRecords,
     UsageRecords,
+    MeasuredUse,
     EfficiencyRecords,
     BudgetRecords,
     FairnessRecords,

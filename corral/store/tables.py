@@ -141,6 +141,18 @@ attempts = Table(
     Index("attempts_by_task", "job", "role", "index", "job_attempt", "task_attempt"),
 )
 
+attempt_use = Table(
+    "attempt_use",
+    metadata,
+    Column("attempt", Text, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("measured_seconds", Double, nullable=False),
+    Column("cpu_seconds", Double, nullable=False),
+    Column("memory_gib_seconds", Double, nullable=False),
+    Column("joules", Double, nullable=False),
+    Index("attempt_use_by_job", "job"),
+)
+
 events = Table(
     "events",
     metadata,
@@ -354,6 +366,10 @@ usage_days = Table(
     Column("task_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("memory_gib_seconds", Double, nullable=False),
+    Column("measured_task_seconds", Double, nullable=False, server_default="0"),
+    Column("used_cpu_seconds", Double, nullable=False, server_default="0"),
+    Column("used_memory_gib_seconds", Double, nullable=False, server_default="0"),
+    Column("energy_joules", Double, nullable=False, server_default="0"),
 )
 
 budgets = Table(

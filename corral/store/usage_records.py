@@ -11,13 +11,14 @@ from typing import Any, Final
 from sqlalchemy import CTE, ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
 
 from corral.kernel.ids import JobId
-from corral.model.usage import DAY, GIB, MOST_ROWS, NOT_LOST, By, Held, UsageRow, Use, Used, UseOf
+from corral.model.usage import DAY, GIB, MOST_ROWS, NOT_LOST, By, Held, Measured, UsageRow, Use, Used, UseOf
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.rows import clean, put
 from corral.store.writer import Transaction
 
 _jobs, _attempts, _days, _tags = tables.jobs, tables.attempts, tables.usage_days, tables.job_tags
+_used: Final = tables.attempt_use
 _CODE: Final = _attempts.c.code
 _LOST: Final = and_(_CODE.is_not(None), _CODE.not_in(sorted(NOT_LOST)))
 _AT_ONCE: Final = 500
@@ -88,7 +89,8 @@ def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
     for part in range(0, len(jobs), _AT_ONCE):
         for row in transaction.read(_HELD.where(_jobs.c.id.in_(list(jobs[part : part + _AT_ONCE])))):
             last = max(row.started_at, row.ended)
-            held = Held(row.started_at, last, row.millis, row.code, row.cpu_millis, row.memory_bytes)
+            measured = Measured(*(float(getattr(row, name) or 0.0) for name in _MEASURED))
+            held = Held(row.started_at, last, row.millis, row.code, row.cpu_millis, row.memory_bytes, measured)
             for day, use in held.by_day().items():
                 key = day, row.user, row.queue, row.model
                 sums[key] = sums.get(key, Use()).plus(use)
@@ -107,13 +109,16 @@ def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
 
 _SUMS: Final = tuple(_days.c[name] for name in Use._fields)
 _ENDED: Final = func.coalesce(_attempts.c.ended_at, _jobs.c.ended_at)
+_MEASURED: Final = ("measured_seconds", "used_cpu", "used_memory", "joules")
+_USED_COLUMNS: Final = (_used.c.measured_seconds, _used.c.cpu_seconds, _used.c.memory_gib_seconds, _used.c.joules)
 _HELD: Final = (
     select(
         _attempts.c.started_at, func.coalesce(_ENDED, _attempts.c.started_at).label("ended"), _attempts.c.millis,
         _CODE.label("code"), _jobs.c.user, _jobs.c.queue, _attempts.c.model, _attempts.c.cpu_millis,
-        _attempts.c.memory_bytes,
+        _attempts.c.memory_bytes, *(column.label(name) for column, name in zip(_USED_COLUMNS, _MEASURED, strict=True)),
     )
     .join(_jobs, _jobs.c.id == _attempts.c.job)
+    .outerjoin(_used, _used.c.attempt == _attempts.c.id)
     .where(_attempts.c.started_at.is_not(None))
 )  # fmt: skip
 
@@ -135,7 +140,7 @@ def _of_attempts(begin: float, end: float, by: By, now: float) -> Select[Any]:
     name = _jobs.c.name if by is By.JOB else literal("")
     about = (_key(by).label("key"), name.label("name"), _jobs.c.queue.label("queue"), _attempts.c.model.label("model"))
     found: Any = select(*about, *amounts_between(begin, end, now)).select_from(_attempts)
-    found = found.join(_jobs, _jobs.c.id == _attempts.c.job)
+    found = found.join(_jobs, _jobs.c.id == _attempts.c.job).outerjoin(_used, _used.c.attempt == _attempts.c.id)
     if by is By.TAG:
         found = found.outerjoin(_tags, _tags.c.job == _jobs.c.id)
     selected: Select[Any] = found.where(*ran_between(begin, end, now))
@@ -149,9 +154,10 @@ def bounds_between(begin: float, end: float, now: float) -> tuple[ColumnElement[
 
 
 def amounts_between(begin: float, end: float, now: float) -> list[Any]:
-    """The use of an attempt joined with its job within two times, in columns named as in `Use`."""
+    """The use of an attempt joined with its job and `attempt_use` within two times, in columns named as in `Use`."""
     first, last = bounds_between(begin, end, now)
     seconds = last - first
+    part = seconds / (func.coalesce(_ENDED, literal(now)) - _attempts.c.started_at)
     devices = seconds * _attempts.c.millis / 1000.0
     amounts = (
         devices,
@@ -159,6 +165,7 @@ def amounts_between(begin: float, end: float, now: float) -> list[Any]:
         seconds,
         seconds * _attempts.c.cpu_millis / 1000.0,
         seconds * _attempts.c.memory_bytes / float(GIB),
+        *(part * func.coalesce(column, 0.0) for column in _USED_COLUMNS),
     )
     return _labelled(amounts)
 

@@ -11,6 +11,7 @@ from corral.cli.device_history import DeviceHistory
 from corral.cli.job_use import MOST_ASKED, JobUse, by_user
 from corral.cli.metrics import series_text
 from corral.cli.metrics_overlay import overlay_text
+from corral.cli.node_use import HERE, MOST_SHOWN, NodeUse
 from corral.cli.sparkline import BARS, sparkline, squeezed
 from corral.kernel.errors import Forbidden
 
@@ -165,3 +166,50 @@ def test_users_are_listed_by_the_devices_that_their_jobs_hold() -> None:
         {"id": "d", "user": "cem", "devices": 0},
     ]
     assert by_user(jobs, uses) == [("ann", 2, 4, "40%"), ("bob", 1, 2, ""), ("cem", 1, 0, "")]
+
+
+class DeviceServer:
+    """A client of a server that knows the use of devices by node; an answer holds ten series at most."""
+
+    def __init__(self, **nodes: list[list[float | None]]) -> None:
+        self.found = {name.replace("_", "/"): devices for name, devices in nodes.items()}
+        self.refuses = False
+        self.questions = 0
+
+    def series(self, families: list[str], *, labels: Any = (), **_: Any) -> Any:
+        self.questions += 1
+        if self.refuses:
+            raise Forbidden("forbidden", "Nothing is told.")
+        assert families == ["corral_device_use_ratio"]
+        found = [
+            {"labels": {"device": str(at)} | ({} if node == "here" else {"node": node}), "mean": values}
+            for node, devices in self.found.items()
+            for at, values in enumerate(devices)
+            if not labels or labels == [f"node={node}"]
+        ]
+        return {"items": found[:10], "leftOut": max(0, len(found) - 10)}
+
+    def nodes(self, **_: Any) -> Any:
+        names = [*self.found, "k8s/cpu-only"]
+        return {
+            "items": [{"name": each, "total": {"devices": len(self.found.get(each, ()))}} for each in names],
+            "next": None,
+        }
+
+
+def test_nodes_show_the_mean_use_of_their_devices_and_the_least_used_come_first() -> None:
+    server, now = DeviceServer(k8s_b=[[1.0, 0.5], [0.5, None]], here=[[0.25, 0.0]], k8s_a=[[None, None]]), [5.0]
+    use = NodeUse(server, lambda: now[0])  # type: ignore[arg-type]
+    shown = [each.cells() for each in use.rows()]
+    assert shown == [(HERE, 1, f"0% {BARS[2]}{BARS[0]}"), ("k8s/b", 2, f"50% {BARS[6]}{BARS[4]}")]
+    assert [each.cells() for each in use.rows()] == shown and server.questions == 1
+    now[0] += 31.0
+    server.refuses = True
+    assert use.rows() == [] and server.questions == 2
+
+
+def test_of_many_nodes_each_of_the_first_is_asked_for() -> None:
+    server = DeviceServer(**{f"k8s_{number:02}": [[1.0 - number / 100]] * 8 for number in range(30)})  # type: ignore[arg-type]
+    rows = NodeUse(server, lambda: 0.0).rows()  # type: ignore[arg-type]
+    assert [(each.node, each.devices) for each in rows] == [(f"k8s/{at:02}", 8) for at in range(MOST_SHOWN - 1, -1, -1)]
+    assert server.questions == 1 + MOST_SHOWN

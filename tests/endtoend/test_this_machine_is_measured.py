@@ -1,18 +1,22 @@
-"""A real server tells what a job's real processes take: with a token by task, without one nobody's."""
+"""A real server tells what a job's real processes take: with a token by task, without one nobody's.
+
+What they write for TensorBoard are curves of the job.
+"""
 
 from __future__ import annotations
 
+import base64
 import shlex
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.endtoend.platform import Platform
+from tests.endtoend.platform import Job, Platform, one
+from tests.monitor.event_files.encoder import scalars
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 PROGRAM: Final = """\
@@ -26,9 +30,9 @@ SECONDS: Final = 120.0
 """Seconds after which a wait has failed."""
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Platform]:
-    made = Platform(tmp_path, env={"CORRAL_METRICS_SECONDS": "0.5"})
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    made = Platform(tmp_path_factory.mktemp("server"), env={"CORRAL_METRICS_SECONDS": "0.5"})
     made.up()
     yield made
     made.down()
@@ -62,6 +66,41 @@ def test_a_running_jobs_series_are_told_to_those_with_a_token(server: Platform) 
     assert [each for each in everybody if each[0] == "node_memory_MemTotal_bytes"]
     server.corral("stop", job["id"])
     server.ended(job)
+
+
+def curves(server: Platform, job: Job) -> dict[str, list[float]]:
+    """The known values of the job's two curves by tag, once they are there."""
+    end = time.monotonic() + SECONDS
+    while len(found := server.client.series(["corral_job_scalar"], job=job["id"])["items"]) < 2:
+        assert time.monotonic() < end, f"{job['name']} has no curves"
+        time.sleep(0.2)
+    return {each["labels"]["tag"]: [value for value in each["mean"] if value is not None] for each in found}
+
+
+def test_event_files_of_a_task_are_curves_of_its_job_while_it_runs_and_after_it(server: Platform) -> None:
+    def writes(name: str, loss: float, then: str) -> Job:
+        now = time.time()
+        written = scalars((now - 31, "loss", 4 * loss), (now - 1, "loss", loss), (now - 1, "rate", 0.125))
+        said = base64.b64encode(written).decode()
+        command = f"mkdir -p runs/a; echo {said} | base64 -d > runs/a/events.out.tfevents.1.node; {then}"
+        return server.submit(one(name, command))
+
+    ended, running = writes("ended", 0.5, "true"), writes("running", 0.25, "sleep 1000")
+    server.ended(ended)
+    assert curves(server, ended) == {"loss": [2.0, 0.5], "rate": [0.125]}
+    assert curves(server, running) == {"loss": [1.0, 0.25], "rate": [0.125]}
+    shown = server.corral("metrics", "ended", "--family", "corral_job_scalar")
+    assert [line.split()[:3] for line in shown.splitlines()[1:]] == [
+        ["scalar{tag=loss}", "0.5", "0.5"],
+        ["scalar{tag=rate}", "0.125", "0.125"],
+    ]
+    names = "ended", "running", "--family", "corral_job_scalar"
+    both = server.corral("metrics", *names, "--label", "tag=loss", "--aligned")
+    assert [line.split()[:3] for line in both.splitlines()[1:3]] == [
+        ["scalar{task=main-0,run=runs/a,tag=loss}", "ended", "0.5"],
+        ["running", "0.25", "0.25"],
+    ]
+    server.clear()
 
 
 def _measured(server: Platform, token: str, job: str) -> tuple[Series, dict[str, float]]:

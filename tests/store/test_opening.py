@@ -188,8 +188,8 @@ def test_days_of_removed_jobs_and_what_live_jobs_ask_for_are_kept_when_a_store_i
     engine.dispose()
     assert {tuple(row) for row in asked} == {("live", 2500, 7200), ("over", 0, 0)}
     assert [tuple(row) for row in kept] == [
-        (19000, "ann", "q", "", 7.0, 1.0, 2.0, 0.0, 0.0),
-        (19001, "ann", "q", "", 9.0, 1.0, 2.0, 0.0, 0.0),
+        (19000, "ann", "q", "", 7.0, 1.0, 2.0, *[0.0] * 6),
+        (19001, "ann", "q", "", 9.0, 1.0, 2.0, *[0.0] * 6),
     ]
 
 

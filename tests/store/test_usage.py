@@ -8,12 +8,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert
+from sqlalchemy import insert, text
 
-from corral.kernel.ids import JobId
-from corral.model.usage import DAY, GIB, By, Held, UsageRow, Use, Used
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.usage import DAY, GIB, By, Held, Measured, UsageRow, Use, Used
 from corral.store import Store, tables
 from corral.store.control_writes import _attempt_row
+from corral.store.database_errors import LeadershipLost
 from corral.store.job_writes import _job_row
 from corral.store.writer import Transaction
 from tests.examples import examples
@@ -34,6 +35,7 @@ class Made(NamedTuple):
     model: str = ""
     cpu_millis: int = 0
     memory_bytes: int = 0
+    measured: Measured = Measured()
 
 
 MADE = st.builds(
@@ -46,6 +48,7 @@ MADE = st.builds(
     st.sampled_from(["", "h100", "a100"]),
     st.sampled_from([0, 500, 4000]),
     st.sampled_from([0, GIB // 2, 64 * GIB]),
+    st.just(Measured()) | st.builds(Measured, *[st.floats(0, 1e5)] * 4),
 )
 
 
@@ -68,6 +71,9 @@ async def lived(store: Store, made: list[Made]) -> tuple[list[str], int]:
     ]  # fmt: skip
     last = max([each.started + each.seconds for each in made], default=START)
     await store.commit(batch(lease.epoch, attempts=tuple(attempts), jobs=tuple(ended(job, at=last) for job in jobs)))
+    measured = {attempt.id: each.measured for attempt, each in zip(attempts, made, strict=True) if any(each.measured)}
+    for part in (Measured(1.0, 2.0, 3.0, 4.0), Measured(-1.0, -2.0, -3.0, -4.0)):  # amounts are added
+        await store.add_measured(lease.epoch, {id_: each.plus(part) for id_, each in measured.items()})
     return [job.id for job in jobs], lease.epoch
 
 
@@ -81,7 +87,8 @@ def expected(made: list[Made], begin: float, end: float, key: list[str] | None =
     for each in made:
         name = each.model if key is None else key[each.job]
         last = each.started + each.seconds
-        held = Held(each.started, last, each.millis, each.code, each.cpu_millis, each.memory_bytes)
+        twice = each.measured.plus(each.measured)
+        held = Held(each.started, last, each.millis, each.code, each.cpu_millis, each.memory_bytes, twice)
         sums[name] = sums.get(name, Use()).plus(held.within(begin, end))
     return {name: tuple(round(x, 3) for x in use) for name, use in sums.items() if use.task_seconds}
 
@@ -150,6 +157,28 @@ async def test_what_runs_counts_up_to_now_and_what_never_started_not_at_all(stor
         )
     (named,) = (await store.usage_between(START, START + 40, By.JOB, now=START + 70)).rows
     assert (named.key, named.name, named.device_seconds) == (job.id, job.name, 60.0)
+
+
+async def test_only_what_is_stored_and_led_is_added_and_it_goes_with_its_job(store: Store) -> None:
+    lease = await store.lead(ME)
+    assert lease is not None
+    job = new_job()
+    await store.submit(job)
+    runs = attempted(job.id, started_at=START, ended_at=START + 100, code=0)
+    await store.commit(batch(lease.epoch, attempts=(runs,), jobs=(ended(job, at=START + 100),)))
+    gone = AttemptId("0000000000000.0.worker.0.0")
+    await store.add_measured(lease.epoch, {runs.id: Measured(100.0, 50.0, 200.0, 36e5), gone: Measured(1, 1, 1, 1)})
+    with pytest.raises(LeadershipLost):
+        await store.add_measured(lease.epoch + 1, {runs.id: Measured(1, 1, 1, 1)})
+    (row,) = (await store.usage_between(START, START + 50, By.USER, now=START + 200)).rows
+    used = row.measured_task_seconds, row.used_cpu_seconds, row.used_memory_gib_seconds, row.energy_joules
+    assert used == (50.0, 25.0, 100.0, 18e5)
+    rows = "SELECT count(*) FROM attempt_use"
+    assert await store.read(lambda connection: connection.execute(text(rows)).scalar()) == 1
+    await store.commit(batch(lease.epoch, removed_jobs=(job.id,)))
+    assert await store.read(lambda connection: connection.execute(text(rows)).scalar()) == 0
+    days = await store.usage_between(START // DAY * DAY, START + DAY, By.MODEL, now=START + DAY)
+    assert (days.total.used_cpu_seconds, days.total.energy_joules) == pytest.approx((50.0, 36e5))
 
 
 async def test_a_report_by_job_holds_no_more_rows_than_it_shows(store: Store) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
-from corral.model.metrics.samples import Samples
+from corral.engines.base import TaskFolders
+from corral.model.metrics.samples import Samples, Value
 from corral.service.metrics.process import ProcessFigures
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class ControlMetrics:
         self.sources: list[Callable[[], Samples]] = []
         """What else is told, such as what this machine's collector measured last."""
 
+        self.take_scalars: Callable[[Iterable[tuple[float, Value]]], None] | None = None
+        """Takes values of jobs' own curves with their times; None where no series are kept."""
         self.agents: AgentCollection | None = None
         """What the agents of other machines tell; None if none are asked. `/metrics` has nothing of it: a Prometheus
         reads the agents itself."""
@@ -39,6 +42,13 @@ class ControlMetrics:
     def of_machines(self, rounds: float) -> Mapping[str, Samples]:
         """By node, what its agent told within this many rounds."""
         return {} if self.agents is None else self.agents.machines(rounds)
+
+    def measured(self) -> Iterator[Value]:
+        """What was measured last, here and by the agents of other machines."""
+        for source in self.sources:
+            yield from source().values
+        for each in () if self.agents is None else self.agents.machines().values():
+            yield from each.values
 
     def everywhere(self) -> Samples:
         """Its metrics now, with what the agents of other machines told last; series of machines may be there twice."""
@@ -113,4 +123,17 @@ def measure_here(
     folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
     collection = NodeCollection(control, engines[0], settings.metrics_seconds, settings.metrics_parts, labels=folders)
     metrics.sources.append(collection.samples)
-    return [collection.run()]
+    return [collection.run(), *_follow_event_files(control, metrics, engines)]
+
+
+def _follow_event_files(
+    control: Control, metrics: ControlMetrics, engines: Sequence[str]
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what makes series of the event files of tasks here; nothing where no series are kept."""
+    if metrics.take_scalars is None:
+        return []
+    from corral.control.metrics.event_files import EventFiles  # as above
+
+    found = [control.engines[name] for name in engines if name in control.engines]
+    folders = [each.folders for each in found if isinstance(each, TaskFolders)]
+    return [EventFiles(each, metrics.take_scalars, control.clock.now).run() for each in folders]

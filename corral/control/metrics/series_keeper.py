@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
+import contextlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import structlog
 
 from corral.kernel.ids import JobId
 from corral.model.metrics.job_figures import figures_of
-from corral.model.metrics.samples import Samples
+from corral.model.metrics.samples import Samples, Value
 from corral.model.runs import WorkReport
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.store_writes import ControlBatch
+from corral.monitor.series.grid import FINE
 from corral.monitor.series.of_machines import kept_of_machine
 from corral.monitor.series.store import SeriesStore
 
@@ -27,6 +29,8 @@ _BREATH_SECONDS: Final = 0.05
 """Seconds between two parts of upkeep, so that it never has more than a part of a core."""
 _MOST_REPORTS: Final = 20_000
 """Reports of jobs that wait for the next round; of more, the oldest are dropped."""
+_MOST_SCALARS: Final = 100_000
+"""Scalars of event files that wait for the next round; of more, the oldest are dropped."""
 _OLDEST_REPORT: Final = 60.0
 """Seconds; a report that is older is one from before a restart."""
 _MOST_JOBS: Final = 20_000
@@ -56,6 +60,8 @@ class SeriesKeeper:
         self.rounds = 0
         """How often values were taken, or failed to be."""
         self._reports: deque[tuple[JobId, WorkReport]] = deque(maxlen=_MOST_REPORTS)
+        self._scalars: deque[tuple[float, Value]] = deque(maxlen=_MOST_SCALARS)
+        """Values of jobs' own curves, each with its time."""
         self._told: dict[JobId, float] = {}
         """The time of the latest report of each job, the jobs that reported last at the end."""
 
@@ -69,6 +75,10 @@ class SeriesKeeper:
                     del self._told[next(iter(self._told))]
                 self._told[write.id] = report.at
                 self._reports.append((write.id, report))
+
+    def take_scalars(self, scalars: Iterable[tuple[float, Value]]) -> None:
+        """Take values of jobs' own curves, each with its time in seconds since 1970; it is called in any thread."""
+        self._scalars.extend(scalars)
 
     async def run(self, begins: asyncio.Event) -> None:
         """Keep values from when control leads until cancelled; what fails is logged once, and tried again."""
@@ -104,7 +114,7 @@ class SeriesKeeper:
 
     async def read(self, question: SeriesQuestion) -> tuple[list[SeriesView], int]:
         """The series that a question is about, and how many were left out."""
-        if self._reports:
+        if self._reports or self._scalars:
             reports = list(self._reports)
             self._reports.clear()
             await asyncio.to_thread(self._add, None, self._now(), reports)
@@ -121,3 +131,14 @@ class SeriesKeeper:
                 tasks, machine = kept_of_machine(told)
                 self.store.add(tasks, at, others=True)
                 self.store.add(machine, at, node, others=True)
+        self._add_scalars(at)
+
+    def _add_scalars(self, now: float) -> None:
+        """Give the store what came of jobs' own curves, all values of a time together; a later one of a step wins."""
+        steps = defaultdict[int, list[Value]](list)
+        with contextlib.suppress(IndexError):  # another thread may add some meanwhile, or take them
+            while True:
+                at, value = self._scalars.popleft()
+                steps[FINE.step(min(at, now))].append(value)
+        for step in sorted(steps):
+            self.store.add_past(Samples(tuple(steps[step])), float(step * FINE.seconds))

@@ -52,6 +52,7 @@ from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
 from corral.engines.local.trash import Sweeper
+from corral.engines.local.work_folders import LocalWorkFolders
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.exits import OUT_OF_MEMORY, START_FAILED, STOP_REQUESTED
@@ -108,6 +109,7 @@ class LocalEngine:
         self._use_cgroups = use_cgroups
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
         self._live: dict[AttemptId, LiveAttempt] = {}
+        self.folders = LocalWorkFolders(self._live)
         self._pids: set[int] = set()
         self._orphans = reaper.OrphanProcesses(self._attempts_folder)
         self._dead: list[LiveAttempt] = []
@@ -266,6 +268,7 @@ class LocalEngine:
 
         Raises Conflict when one of them still runs.
         """
+        await self.folders.look_before(attempts)
         for attempt in attempts:
             live = self._live.get(attempt)
             if live is None:

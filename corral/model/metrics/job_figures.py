@@ -14,6 +14,7 @@ JOB: Final = "job"
 JOB_LABELS: Final = (JOB, "job_instance_id")
 """Labels with the id of a job; such series are told to those who may read the job's metrics. Tasks have the second."""
 
+SCALAR: Final = "corral_job_scalar"
 _FIGURES: Final = {
     "progress": "The fraction of its work that is done, from 0 to 1",
     "step": "Steps that are done",
@@ -25,6 +26,13 @@ _FIGURES: Final = {
 JOB_FIGURES: Final[Mapping[str, Family]] = {
     f"corral_job_{name}": Family(f"corral_job_{name}", Kind.GAUGE, f"{meaning}, as the job reports it.", (JOB,))
     for name, meaning in _FIGURES.items()
+} | {
+    SCALAR: Family(
+        SCALAR,
+        Kind.GAUGE,
+        "A scalar of the event files that a task writes for TensorBoard: `run` is the folder of its file.",
+        (JOB, "task", "run", "tag"),
+    )
 }
 """All figures of jobs by the name of their family."""
 

@@ -30,6 +30,7 @@ class TaskMetric(StrEnum):
     BLOCK_OUT = "task_block_out_byte"
     DEVICE = "task_gpu_percent"
     DEVICE_MEMORY = "task_gpu_mem_percent"
+    POWER = "corral_task_power_watts"
     CPU_SECONDS = "corral_task_cpu_seconds_total"
     SHARED_MEMORY = "corral_task_shared_memory_bytes"
     PROCESSES = "corral_task_processes"
@@ -59,6 +60,10 @@ TASK_FAMILIES: Final = (
     _task(TaskMetric.BLOCK_OUT, "Bytes that a task has written to disks since it began."),
     _task(TaskMetric.DEVICE, "Use of a device that a task holds, in percent (0 to 100).", _BY_DEVICE),
     _task(TaskMetric.DEVICE_MEMORY, "Memory in use of a device that a task holds, in percent.", _BY_DEVICE),
+    _own(
+        TaskMetric.POWER,
+        "Power of the devices that a task holds, in watts; tasks that share a device have equal parts.",
+    ),
     _own(TaskMetric.CPU_SECONDS, "Processor time of a task since it began, or since the collector did.", Kind.COUNTER),
     _own(
         TaskMetric.SHARED_MEMORY, "Shared memory of a task, `/dev/shm` and tmpfs files included, where it is counted."

@@ -21,7 +21,7 @@ from corral.monitor.agent.job_labels import NO_FOLDERS, JobLabels, LabelFolders
 from corral.monitor.agent.machine_samples import machine_values
 from corral.monitor.agent.task_figures import TaskFigures, TaskMeter
 from corral.monitor.agent.task_names import TaskNames
-from corral.monitor.agent.task_samples import devices_of, task_values
+from corral.monitor.agent.task_samples import devices_of, power_values, task_values
 
 _log = logging.getLogger(__name__)
 NameTask = Callable[[AttemptId, int], TaskNames | None]
@@ -144,6 +144,7 @@ class Collector:
         for task in sorted(tasks, key=_attempts):  # of two attempts of a task, the later one's figures are told
             found += task_values(task, names[task.attempt], self._devices)
         self._tasks = [(task, names[task.attempt]) for task in tasks]
+        found += power_values(self._tasks, self._devices)
         found += external_processes(self._devices, _pids(tasks))
         found.append(Value(TaskMetric.TASKS, ("measured",), float(len(tasks))))
         found.append(Value(TaskMetric.TASKS, ("left-out",), float(self._meter.left_out)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from corral.devices.figures.device_figures import DeviceFigures
 from corral.model.metrics.samples import Value
@@ -38,6 +39,17 @@ def task_values(task: TaskFigures, names: TaskNames, devices: Sequence[DeviceFig
             yield Value(TaskMetric.DEVICE, by_device, device.use)
         if device.memory_percent is not None:
             yield Value(TaskMetric.DEVICE_MEMORY, by_device, device.memory_percent)
+
+
+def power_values(tasks: Iterable[tuple[TaskFigures, TaskNames]], devices: Sequence[DeviceFigures]) -> Iterator[Value]:
+    """Yield the power of each task's devices, where all of these tell it; that of a shared device in equal parts."""
+    held = [(names, devices_of(task, names, devices)) for task, names in tasks]
+    holders = Counter((each.vendor, each.index) for _, own in held for each in own)
+    for names, own in held:
+        told = [(each.power, holders[each.vendor, each.index]) for each in own]
+        if told and all(power is not None for power, _ in told):
+            watts = sum(power / count for power, count in told if power is not None)
+            yield Value(TaskMetric.POWER, names.labels, watts)
 
 
 def devices_of(task: TaskFigures, names: TaskNames, devices: Sequence[DeviceFigures]) -> list[DeviceFigures]:

@@ -47,6 +47,14 @@ class Frames:
         for old in sorted(each for each in self._open if each < self._first_open):
             self._closed[old] = self._frame(self._open.pop(old))
 
+    def add_past(self, step: int, values: dict[int, float]) -> None:
+        """Add values at a step that may be closed."""
+        if step >= self._first_open:
+            self.add(step, values)
+            return
+        before = self._closed.get(step, NOTHING)
+        self._closed[step] = self._frame(dict(zip(before.numbers, before.values, strict=True)) | values)
+
     def restore(self, step: int, frame: Frame) -> None:
         """Take over a frame that was stored."""
         self._closed[step] = frame

@@ -39,6 +39,8 @@ _SHARE_OF_OTHERS: Final = 0.8
 _LARGEST: Final = 1e300
 _SET_BACK: Final = 4
 """Steps by which the clock must be behind the newest value to have been set back."""
+OLDEST_SECONDS: Final = 600
+"""Seconds before the newest value for which values are still taken: TensorBoard's writers write every two minutes."""
 _MOST_UNSTORED: Final = 2 * FINE.steps
 """Steps that are held in memory while the file takes nothing."""
 _LONGEST_LABELS: Final = 1000
@@ -96,16 +98,24 @@ class SeriesStore:
                 return
             if step < self._frames.newest - _SET_BACK:
                 self._clock_set_back(step)
-            values: dict[int, float] = {}
             most = int(self._most_live * _SHARE_OF_OTHERS) if others else self._most_live
-            for name, value in _values(samples):
-                if node:
-                    name = name[0], (*name[1], node)
-                if -_LARGEST < value < _LARGEST and (number := self._number(name, step, most)) is not None:
-                    values[number] = value
-            self._frames.add(step, values)
+            self._frames.add(step, self._numbered(samples, step, most, node))
             first = max(step, self._frames.newest - 1)
             self._unstored = first if self._unstored < 0 else min(self._unstored, first)
+
+    def add_past(self, samples: Samples, at: float) -> None:
+        """Take values of jobs of a time that may be past, at most `OLDEST_SECONDS` before the newest; older ones are lost.
+
+        They may not take the room of the server's own.
+        """
+        with self._lock:
+            step = FINE.step(at)
+            if self._open() is None:
+                return
+            values = self._numbered(samples, step, int(self._most_live * _SHARE_OF_OTHERS))
+            if values and step >= self._frames.newest - OLDEST_SECONDS // FINE.seconds:
+                self._frames.add_past(step, values)
+                self._unstored = step if self._unstored < 0 else min(self._unstored, step)
 
     def flush(self) -> None:
         """Store what has come since the last call."""
@@ -162,6 +172,16 @@ class SeriesStore:
                 self._set_aside(error)
             self._upkeep.database = self._database
         return self._database
+
+    def _numbered(self, samples: Samples, step: int, most: int, node: str = "") -> dict[int, float]:
+        """The values that are kept, by the numbers of their series."""
+        values: dict[int, float] = {}
+        for name, value in _values(samples):
+            if node:
+                name = name[0], (*name[1], node)
+            if -_LARGEST < value < _LARGEST and (number := self._number(name, step, most)) is not None:
+                values[number] = value
+        return values
 
     def _number(self, name: Name, step: int, most: int) -> int | None:
         """The number of a series, a new one if need be; None if there are too many. Odd numbers are counters."""

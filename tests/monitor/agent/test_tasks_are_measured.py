@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.devices.figures.device_figures import DeviceFigures
 from corral.devices.figures.nvml import NvmlReader
 from corral.kernel.ids import AttemptId
 from corral.model.metrics.samples import Samples
@@ -18,6 +19,7 @@ from corral.model.metrics.task_families import TaskMetric
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.task_figures import MOST_TASKS, TaskFigures, TaskMeter
 from corral.monitor.agent.task_names import TaskNames, names_in_environment
+from corral.monitor.agent.task_samples import power_values
 from tests.devices.measured_nvml import Measured, MeasuredNvml
 from tests.model.metric_mistakes import mistakes
 from tests.reserved import free_port
@@ -88,6 +90,24 @@ def test_a_counter_never_falls_when_a_process_ends(tree: Tree) -> None:
     assert after.cpu_seconds >= before.cpu_seconds
 
 
+DCGM = ("0", "GPU-1", "0000:07:00.0", "nvidia0", "NVIDIA A100-SXM4-40GB", "node1")
+
+
+def test_the_power_of_a_shared_device_is_told_in_equal_parts_and_of_a_silent_one_not_at_all() -> None:
+    powers = (300.0, 90.0, None)
+    devices = [DeviceFigures("nvidia", at, f"GPU-{at}", power=power) for at, power in enumerate(powers)]
+    held = {"a": {"GPU-0"}, "b": {"GPU-0", "GPU-1"}, "c": {"GPU-1", "GPU-2"}, "d": set[str]()}
+    tasks = [
+        (
+            TaskFigures(AttemptId(f"{job}.0.worker.0.0"), (), 0.0, None, None, 0, None, None, None, None, None, 1),
+            TaskNames("ann", job, "worker", "0", job, "q", frozenset(own)),
+        )
+        for job, own in held.items()
+    ]
+    found = {each.labels[1]: each.value for each in power_values(tasks, devices)}
+    assert found == {"a": 150.0, "b": 150.0 + 45.0}
+
+
 def test_a_collector_tells_a_tasks_series_with_its_names_and_devices(tree: Tree) -> None:
     board = Measured("0000:07:00.0", "GPU-1", use=80, used=10 << 30, pids=[tree.pid, 2**22 + 1])
     idle = Measured("0000:0f:00.0", "GPU-2", used=30 * MIB)
@@ -105,10 +125,10 @@ def test_a_collector_tells_a_tasks_series_with_its_names_and_devices(tree: Tree)
     assert values["task_cpu_percent", task] >= 0 and values["task_mem_usage_byte", task] > 48 * MIB
     assert values["task_gpu_percent", (*task, "0")] == 80 and values["task_gpu_mem_percent", (*task, "0")] == 25
     assert ("task_gpu_percent", (*task, "1")) not in values
+    assert values["corral_task_power_watts", task] == values["DCGM_FI_DEV_POWER_USAGE", DCGM]
     assert values["gpu_utilization", ("0", "nvidia")] == 80 and values["configured_gpu_count", ()] == 2
     assert values["nvidiasmi_memory_leak_count", ("1",)] == 1 and ("nvidiasmi_memory_leak_count", ("0",)) not in values
-    dcgm = ("0", "GPU-1", "0000:07:00.0", "nvidia0", "NVIDIA A100-SXM4-40GB", "node1")
-    assert values["DCGM_FI_DEV_GPU_UTIL", dcgm] == 80 and values["DCGM_FI_DEV_FB_USED", dcgm] == 10 * 1024
+    assert values["DCGM_FI_DEV_GPU_UTIL", DCGM] == 80 and values["DCGM_FI_DEV_FB_USED", DCGM] == 10 * 1024
     assert values["gpu_used_by_external_process_count", ("0", str(2**22 + 1))] == 1
     assert values["corral_device_use_ratio", ("nvidia", "0", "GPU-1", "NVIDIA A100-SXM4-40GB")] == 0.8
     assert values["corral_agent_tasks", ("measured",)] == 1 and values["node_memory_MemTotal_bytes", ()] > 256 * MIB

@@ -106,6 +106,53 @@ def test_a_series_that_is_silent_ends(life: Life) -> None:
     assert life.mean(life.at - 900, life.at) == []
 
 
+def curve(life: Life, begin: float, end: float) -> dict[float, float]:
+    """The values of a job's curve by their times."""
+    found = life.store.read(SeriesQuestion(begin, end, 15, ("corral_job_scalar",), "j1"))[0]
+    return {begin + 15 * at: value for each in found for at, value in enumerate(each.mean) if value is not None}
+
+
+def past(value: float, job: str = "j1") -> Samples:
+    return Samples((Value("corral_job_scalar", (job, "worker-0", "", "loss"), value),))
+
+
+def test_values_that_come_late_stand_where_they_belong_also_after_their_hour_and_a_kill(life: Life) -> None:
+    life.passes(HOUR + 300)
+    expected = {MIDNIGHT + HOUR + each: float(each) for each in range(-240, 300, 15)}
+    for at, value in reversed(expected.items()):
+        life.store.add_past(past(value), at + 7)
+    assert curve(life, MIDNIGHT, MIDNIGHT + 2 * HOUR) == expected
+    life.tend()
+    life.killed()
+    assert curve(life, MIDNIGHT, MIDNIGHT + 2 * HOUR) == expected
+    assert life.mean(MIDNIGHT, life.at) == [1.0] * 260
+    life.passes(2 * HOUR)
+    assert curve(life, MIDNIGHT, MIDNIGHT + 2 * HOUR) == expected
+    assert life.mean(MIDNIGHT, life.at) == [1.0] * (260 + 480)
+
+
+def test_values_that_come_too_late_are_lost_and_a_later_one_of_a_step_wins(life: Life) -> None:
+    life.store.add_past(past(0.5), MIDNIGHT - 15)  # the first value of all
+    life.passes(HOUR)
+    newest = life.at - 15
+    for before, value in ((615, 9.0), (600, 1.0), (30, 2.0), (30, 3.0), (-15, 4.0)):
+        life.store.add_past(past(value), newest - before)
+    assert curve(life, MIDNIGHT - 60, life.at + 60) == {
+        MIDNIGHT - 15: 0.5, newest - 600: 1.0, newest - 30: 3.0, newest + 15: 4.0
+    }  # fmt: skip
+
+
+def test_curves_of_jobs_leave_the_servers_own_series_their_room(tmp_path: Path) -> None:
+    life = Life(tmp_path / "series.db", most_live=10)
+    life.passes(60)
+    for number in range(20):
+        life.store.add_past(past(1.0, f"j{number}"), life.at - 30)
+    assert len(life.read(MIDNIGHT, life.at, family="corral_job_scalar")) == 7
+    life.put(1.0, "b")
+    assert len(life.read(MIDNIGHT, life.at + 15)) == 2
+    life.store.close()
+
+
 def test_days_are_summed_up_and_read_as_mean_least_and_most(life: Life) -> None:
     life.counts = True
     life.passes(DAY + 4 * HOUR, lambda at: float(int(at) % 600 // 15))

@@ -404,6 +404,10 @@ export interface components {
             /** @description The price of an hour; 0 where no rate has one. */
             unitPrice: number;
             cost: number;
+            /** @description The part of the hours of processors or memory that was used, as far as it was measured; it is not priced. */
+            used: number;
+            /** @description Of device-hours the energy, where the devices tell their power. */
+            energyKwh: number;
         };
         /**
          * ChargePage
@@ -3432,6 +3436,14 @@ export interface components {
             cpuSeconds: number;
             /** @description Seconds of the memory that the tasks asked for, in GiB. */
             memoryGibSeconds: number;
+            /** @description The part of the tasks' seconds in which they were measured; what follows is of this part alone. */
+            measuredTaskSeconds: number;
+            /** @description Seconds of processors that the tasks used. */
+            usedCpuSeconds: number;
+            /** @description Seconds of memory that the tasks used, in GiB. */
+            usedMemoryGibSeconds: number;
+            /** @description Energy of the devices that the tasks held, where these tell their power. */
+            energyJoules: number;
             /** @description What it costs by the Prices document; null where there is none. */
             cost: number | null;
         };

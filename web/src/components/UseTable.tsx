@@ -2,42 +2,50 @@
 
 import { Link } from '@tanstack/react-router';
 import type { UsageReport, UsageRow } from '../api/types';
-import { hours, lostPart, nameOf, number, readBy, type By } from '../lib/usage';
+import { hours, kilowattHours, lostPart, measuredWords, nameOf, number, readBy, usedHours, type By } from '../lib/usage';
 
 export function UseTable({ report }: { report: UsageReport }) {
   const by = readBy(report.by);
   const costs = report.currency !== '';
+  const energy = report.total.energyJoules > 0;
+  const said = measuredWords(report.total);
   return (
-    <table className="grid-table" aria-label={`Use by ${by}`}>
-      <thead>
-        <tr>
-          <th className="capitalize">{by}</th>
-          <th className="num">Device-hours</th>
-          <th className="num max-sm:hidden">Lost</th>
-          <th className="num max-sm:hidden">Lost, %</th>
-          <th className="num max-md:hidden">Task-hours</th>
-          <th className="num max-lg:hidden">CPU-hours</th>
-          <th className="num max-lg:hidden">GiB-hours</th>
-          {costs && <th className="num">{report.currency}</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {report.items.map((row) => (
-          <Row key={row.key} row={row} by={by} costs={costs} />
-        ))}
-        {report.leftOut > 0 && (
+    <>
+      <table className="grid-table" aria-label={`Use by ${by}`}>
+        <thead>
           <tr>
-            <td className="text-muted">{report.leftOut.toLocaleString('en')} more</td>
-            <td colSpan={costs ? 7 : 6} />
+            <th className="capitalize">{by}</th>
+            <th className="num">Device-hours</th>
+            <th className="num max-sm:hidden">Lost</th>
+            <th className="num max-sm:hidden">Lost, %</th>
+            <th className="num max-md:hidden">Task-hours</th>
+            <th className="num max-lg:hidden">CPU-hours</th>
+            <th className="num max-xl:hidden">CPU used</th>
+            <th className="num max-lg:hidden">GiB-hours</th>
+            <th className="num max-xl:hidden">GiB used</th>
+            {energy && <th className="num max-xl:hidden">kWh</th>}
+            {costs && <th className="num">{report.currency}</th>}
           </tr>
-        )}
-        {report.items.length > 1 && <Row row={report.total} by={by} costs={costs} all />}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {report.items.map((row) => (
+            <Row key={row.key} row={row} by={by} costs={costs} energy={energy} />
+          ))}
+          {report.leftOut > 0 && (
+            <tr>
+              <td className="text-muted">{report.leftOut.toLocaleString('en')} more</td>
+              <td colSpan={8 + Number(energy) + Number(costs)} />
+            </tr>
+          )}
+          {report.items.length > 1 && <Row row={report.total} by={by} costs={costs} energy={energy} all />}
+        </tbody>
+      </table>
+      {said && <p className="px-2.5 pt-1 text-xs text-muted max-xl:hidden">{said}</p>}
+    </>
   );
 }
 
-function Row({ row, by, costs, all = false }: { row: UsageRow; by: By; costs: boolean; all?: boolean }) {
+function Row({ row, by, costs, energy, all = false }: { row: UsageRow; by: By; costs: boolean; energy: boolean; all?: boolean }) {
   return (
     <tr data-use={all ? 'all' : row.key} className={all ? 'font-medium' : undefined}>
       <td className="[overflow-wrap:anywhere]">
@@ -56,7 +64,10 @@ function Row({ row, by, costs, all = false }: { row: UsageRow; by: By; costs: bo
       <td className="num text-muted max-sm:hidden">{lostPart(row)}</td>
       <td className="num text-muted max-md:hidden">{hours(row.taskSeconds)}</td>
       <td className="num text-muted max-lg:hidden">{hours(row.cpuSeconds)}</td>
+      <td className="num text-muted max-xl:hidden">{usedHours(row, row.usedCpuSeconds)}</td>
       <td className="num text-muted max-lg:hidden">{hours(row.memoryGibSeconds)}</td>
+      <td className="num text-muted max-xl:hidden">{usedHours(row, row.usedMemoryGibSeconds)}</td>
+      {energy && <td className="num text-muted max-xl:hidden">{kilowattHours(row)}</td>}
       {costs && <td className="num">{number(row.cost ?? 0)}</td>}
     </tr>
   );

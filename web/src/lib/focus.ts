@@ -49,7 +49,9 @@ const COLUMNS: Record<string, (charge: Charge, currency: string, account: string
   SubAccountId: ({ user }) => user,
   SubAccountName: ({ user }) => user,
   Tags: ({ queue, model }) => `{"queue": ${JSON.stringify(queue)}, "model": ${JSON.stringify(model)}}`,
+  x_EnergyKilowattHours: ({ energyKwh }) => plain(energyKwh),
   x_LostQuantity: ({ lost }) => plain(lost),
+  x_UsedQuantity: ({ used }) => plain(used),
 };
 
 /** All charges as a file; `account` is the billing account, such as the address of the server. */

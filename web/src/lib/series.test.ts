@@ -23,6 +23,13 @@ describe('a series', () => {
     const long = [1, ...Array<null>(30).fill(null), 2];
     expect(picture(series(long), 320, 10)?.dots).toBe('M5 10h0M315 0h0');
   });
+  it('is named by its tag where it is a curve of an event file', () => {
+    const curve = (tag: string, run = '') => series([1], { family: 'corral_job_scalar', labels: { job: 'j1', task: 'worker-0', run, tag } });
+    const names = (...items: SeriesView[]) => items.map((each) => nameOf(each, tellingLabels(items)));
+    expect(names(curve('loss'))).toEqual(['loss (TensorBoard)']);
+    expect(names(curve('loss', 'a'), curve('loss', 'b'), series([1]))).toEqual(['loss (TensorBoard, a)', 'loss (TensorBoard, b)', 'loss']);
+    expect(names(curve('loss'), curve('rate'))).toEqual(['loss (TensorBoard)', 'rate (TensorBoard)']);
+  });
   it('has no picture without a value', () => {
     expect(picture(series([null, null]), 30, 10)).toBeNull();
     expect(picture(series([]), 30, 10)).toBeNull();

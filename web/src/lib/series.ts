@@ -5,6 +5,8 @@ import type { SeriesAnswer, SeriesView } from '../api/types';
 /** Steps without a value that a line is drawn across: programs report less often than a step is long. */
 const BRIDGED = 20;
 const OF_JOB = 'corral_job_';
+/** The family of the curves in event files; their names are their tags. */
+const SCALAR = 'corral_job_scalar';
 
 export interface Picture {
   /** The path of the means, in a box of the given size. */
@@ -71,9 +73,12 @@ export function tellingLabels(items: SeriesView[]): Set<string> {
 
 /** The name of a series: the figure, and the labels that tell it from others of the job. */
 export function nameOf(series: SeriesView, telling: Set<string>): string {
-  const labels = Object.entries(series.labels).filter(([name, value]) => telling.has(name) && value);
-  const figure = series.family.replace(OF_JOB, '').replaceAll('_', ' ');
-  return labels.length ? `${figure} (${labels.map(([, value]) => value).join(', ')})` : figure;
+  const { tag, ...others } = series.labels;
+  const curve = series.family === SCALAR ? tag : undefined;
+  const labels = Object.entries(curve === undefined ? series.labels : others).flatMap(([name, value]) => (telling.has(name) && value ? [value] : []));
+  const figure = curve ?? series.family.replace(OF_JOB, '').replaceAll('_', ' ');
+  const said = curve === undefined ? labels : ['TensorBoard', ...labels];
+  return said.length ? `${figure} (${said.join(', ')})` : figure;
 }
 
 export function short(value: number): string {

@@ -119,6 +119,18 @@ export function lostPart({ deviceSeconds, lostDeviceSeconds }: UsageRow): string
   return deviceSeconds ? `${Math.round((100 * lostDeviceSeconds) / deviceSeconds)} %` : '';
 }
 
+/** What was measured, in hours; '' where nothing was. */
+export const usedHours = (row: UsageRow, seconds: number) => (row.measuredTaskSeconds ? hours(seconds) : '');
+
+/** Energy in kilowatt-hours; '' where no device told its power. */
+export const kilowattHours = ({ energyJoules }: UsageRow) => (energyJoules ? number(energyJoules / 3_600_000, 3) : '');
+
+/** Of how much of the tasks' time the measured amounts are; '' where of all. */
+export function measuredWords({ measuredTaskSeconds, taskSeconds }: UsageRow): string {
+  const percent = taskSeconds ? (100 * measuredTaskSeconds) / taskSeconds : 100;
+  return percent >= 99.5 ? '' : `Tasks were measured for ${Math.round(percent)} % of their time: what was used, and the energy, are of that part.`;
+}
+
 /** What a chart shows, in words. */
 export function chartWords(stacked: readonly Stack[], by: Charted, what: string, days: readonly string[]): string {
   const sums = days.map((_, place) => stacked.reduce((total, { values }) => total + (values[place] ?? 0), 0));
@@ -139,9 +151,10 @@ export const csv = (rows: readonly (readonly (string | number | null)[])[]) => r
 
 /** A report as the file that `corral usage -o csv` writes. */
 export function reportCsv(report: UsageReport): string {
-  const head = [report.by, 'name', 'from', 'to', 'device_seconds', 'lost_device_seconds', 'task_seconds', 'cpu_seconds', 'memory_gib_seconds', 'cost', 'currency'];
+  const head = [report.by, 'name', 'from', 'to', 'device_seconds', 'lost_device_seconds', 'task_seconds', 'cpu_seconds', 'memory_gib_seconds', 'measured_task_seconds', 'used_cpu_seconds', 'used_memory_gib_seconds', 'energy_joules', 'cost', 'currency'];
   const rows = report.items.map((row) => [
-    row.key, row.name, report.begin, report.end, row.deviceSeconds, row.lostDeviceSeconds, row.taskSeconds, row.cpuSeconds, row.memoryGibSeconds, row.cost, report.currency,
+    row.key, row.name, report.begin, report.end, row.deviceSeconds, row.lostDeviceSeconds, row.taskSeconds, row.cpuSeconds, row.memoryGibSeconds,
+    row.measuredTaskSeconds, row.usedCpuSeconds, row.usedMemoryGibSeconds, row.energyJoules, row.cost, report.currency,
   ]);
   return csv([head, ...rows]);
 }

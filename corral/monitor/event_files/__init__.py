@@ -1,0 +1,1 @@
+"""Read the scalars in the event files that TensorBoard's writers write."""
