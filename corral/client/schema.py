@@ -1625,6 +1625,8 @@ class BudgetView(TypedDict):
     setAt: str
     """When it was last set."""
     setBy: str
+    whenUsedUp: Literal["warn", "hold"]
+    """What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them."""
 
 
 class CellDevice(TypedDict):

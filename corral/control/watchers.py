@@ -1,10 +1,11 @@
-"""What watches jobs and reports on them beside a control: idle devices, and the weekly report."""
+"""What watches jobs and reports on them beside a control: idle devices, budgets, and the weekly report."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
+from corral.control.budget_keeper import BudgetKeeper
 from corral.control.control_api import ControlApi
 from corral.control.idle.keeper import IdleKeeper
 from corral.control.loop import Control
@@ -14,6 +15,8 @@ from corral.control.weekly_reports import weekly_reports
 class ReportSettings(NamedTuple):
     """The settings of reports, under the names that the server's settings have."""
 
+    administrator: str
+    """The account of the server's own jobs."""
     mail_server: str
     report_mail_to: str
     report_mail_at: str
@@ -29,6 +32,7 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     to, at = settings.report_mail_to, settings.report_mail_at
     reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
     loops = [IdleKeeper(control, api.metrics.everywhere).run(control.ready)]
+    loops.append(BudgetKeeper(control, settings.administrator).run(control.ready))
     if reports is not None:
         loops.append(reports.run(control.ready))
     return loops

@@ -199,6 +199,8 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     """After the current attempt the job begins anew, with its retry budget reset."""
     suspended: bool = False
     """Whether a person suspended it: no attempt begins until it is resumed."""
+    over_budget: str = ""
+    """What is said of the used-up budget that holds it: no attempt begins until that allows more. "" if none does."""
     yielded: Yield | None = None
     """Why the current attempt, or the one before it, was preempted; None once the job ran again."""
     yields: int = 0
@@ -206,7 +208,7 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     external: bool = False
     """Whether another controller starts and ends its tasks, by the targets in its object; no engine runs them."""
     hold: str = ""
-    """Why nothing is created yet although nothing failed: `dependency`, `suspended`; "" if it is not held."""
+    """Why nothing is created yet although nothing failed: `dependency`, `suspended`, `budget`; "" if it is not held."""
     turn: float = 0.0
     """Its turn among the waiting jobs of its queue, set by a queue manager (`GangRequest.turn`)."""
     created_at: float = 0.0
