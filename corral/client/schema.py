@@ -439,6 +439,7 @@ class HealthEntryView(TypedDict):
         "ecc",
         "device",
         "slow-task",
+        "hang",
         "check-failed",
         "throttled",
         "pcie-errors",

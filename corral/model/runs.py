@@ -154,6 +154,18 @@ class WorkReport(msgspec.Struct, frozen=True, gc=False):
     """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
+class TaskStep(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How far one task's program is, as it said at one time."""
+
+    role: str
+    index: int
+    step: float
+    at: float
+    """When the program said it, in seconds since 1970."""
+    steps: float | None = None
+    """The steps of the whole work."""
+
+
 class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a job had received when its holdings last changed, in all its attempts."""
 

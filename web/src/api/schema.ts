@@ -995,7 +995,7 @@ export interface components {
         HealthEntryView: {
             at: string;
             /** @enum {string} */
-            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "health-event" | "moved";
+            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "hang" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "health-event" | "moved";
             reason: string;
             device: number | null;
             /** @description What it added to the score; 0: too many nodes had the same trouble at once. */
