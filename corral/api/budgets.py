@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.model.budgets import MOST_HOURS, BudgetList, BudgetView
+from corral.model.budgets import MOST_HOURS, BudgetList, BudgetView, WhenUsedUp
 
 router = APIRouter(tags=["cluster"])
 
@@ -30,6 +30,8 @@ class BudgetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     device_hours: _Hours
     warn_at: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     """The part of it from which submissions are warned."""
+    when_used_up: WhenUsedUp = WhenUsedUp.WARN
+    """What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them."""
 
 
 class TopUpBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -51,7 +53,9 @@ async def list_budgets(request: Request, actor: Caller) -> Json:
 async def set_budget(request: Request, actor: Caller, kind: _Kind, name: _Name, window: _Window) -> Json:
     """Set the device-hours that a queue or user may use in each day, week or month. For administrators."""
     asked: BudgetBody = read_json(await request.body(), BudgetBody)
-    found = await service_of(request).budgets.set(actor, kind, name, window, asked.device_hours, warn_at=asked.warn_at)
+    found = await service_of(request).budgets.set(
+        actor, kind, name, window, asked.device_hours, warn_at=asked.warn_at, when_used_up=asked.when_used_up
+    )
     return Json(found)
 
 

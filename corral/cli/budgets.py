@@ -13,6 +13,7 @@ from corral.cli.output import output_option, say, show, table
 
 _KINDS: Final = ("queue", "user")
 _WINDOWS: Final = ("day", "week", "month")
+_WHEN_USED_UP: Final = ("warn", "hold")
 
 
 def _which(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,6 +39,7 @@ def budget_command(context: click.Context, output: str) -> None:
     \b
     corral budget
     corral budget set queue research week 500
+    corral budget set user ann month 200 --when-used-up hold
     corral budget top-up queue research week 100 --reason "deadline of the paper"
     """
     if context.invoked_subcommand is not None:
@@ -51,10 +53,16 @@ def budget_command(context: click.Context, output: str) -> None:
         return
     amounts = ("allowed", "used", "promised", "left")
     rows = [
-        (f"{each['kind']} {each['name']}", each["window"], *(f"{each[one]:.1f}" for one in amounts), each["state"])  # type: ignore[literal-required]
+        (
+            f"{each['kind']} {each['name']}",
+            each["window"],
+            *(f"{each[one]:.1f}" for one in amounts),  # type: ignore[literal-required]
+            each["state"],
+            each["whenUsedUp"],
+        )
         for each in found["items"]
     ]
-    titles = ("BUDGET", "WINDOW", "ALLOWED", "USED", "PROMISED", "LEFT", "STATE")
+    titles = ("BUDGET", "WINDOW", "ALLOWED", "USED", "PROMISED", "LEFT", "STATE", "WHEN USED UP")
     click.echo(table(titles, rows, right=frozenset(range(2, 6))))
 
 
@@ -64,10 +72,17 @@ def budget_command(context: click.Context, output: str) -> None:
 @click.option(
     "--warn-at", type=float, default=0.8, show_default=True, help="The part from which submissions are warned."
 )
-def set_budget(kind: str, name: str, window: str, device_hours: float, warn_at: float) -> None:
+@click.option(
+    "--when-used-up",
+    type=click.Choice(_WHEN_USED_UP),
+    default="warn",
+    show_default=True,
+    help="Let jobs that run by then run on and warn their owners, or hold them until it allows more.",
+)
+def set_budget(kind: str, name: str, window: str, device_hours: float, warn_at: float, when_used_up: str) -> None:
     """Set the device-hours of a queue or user in each day, week or month."""
     with connect() as client:
-        found = client.set_budget(kind, name, window, device_hours, warn_at=warn_at)
+        found = client.set_budget(kind, name, window, device_hours, warn_at=warn_at, when_used_up=when_used_up)
     say(f"The budget of {kind} {name} is {device_hours:g} device-hours a {window}; {found['left']:g} are left.")
 
 

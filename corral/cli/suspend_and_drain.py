@@ -97,6 +97,8 @@ def _back(receipt: ReceiptView) -> str:
             return f"likely at {receipt['backAt']}"
         case _ if receipt["rule"] == "suspended":
             return "when it is resumed"
+        case _ if receipt["rule"] == "budget":
+            return "when its budget allows more"
         case _:
             return "not yet: unknown when"
 

@@ -443,6 +443,7 @@ class HealthEntryView(TypedDict):
         "ecc",
         "device",
         "slow-task",
+        "hang",
         "check-failed",
         "throttled",
         "pcie-errors",
@@ -1637,6 +1638,8 @@ class BudgetView(TypedDict):
     setAt: str
     """When it was last set."""
     setBy: str
+    whenUsedUp: Literal["warn", "hold"]
+    """What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them."""
 
 
 class CellDevice(TypedDict):

@@ -1,10 +1,11 @@
-"""What watches jobs and reports on them beside a control: idle devices, what is used, and the weekly report."""
+"""What watches jobs and reports on them beside a control: idle devices, use, budgets, and the weekly report."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
+from corral.control.budget_keeper import BudgetKeeper
 from corral.control.control_api import ControlApi
 from corral.control.idle.keeper import IdleKeeper
 from corral.control.loop import Control
@@ -15,6 +16,8 @@ from corral.control.weekly_reports import weekly_reports
 class ReportSettings(NamedTuple):
     """The settings of reports, under the names that the server's settings have."""
 
+    administrator: str
+    """The account of the server's own jobs."""
     mail_server: str
     report_mail_to: str
     report_mail_at: str
@@ -32,6 +35,7 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     loops = [
         IdleKeeper(control, api.metrics.everywhere).run(control.ready),
         MeasuredUse(control, api.metrics.measured).run(control.ready),
+        BudgetKeeper(control, settings.administrator).run(control.ready),
     ]
     if reports is not None:
         loops.append(reports.run(control.ready))

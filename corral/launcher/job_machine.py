@@ -9,6 +9,7 @@ import msgspec
 from corral.kernel.ids import TaskKey, parse_attempt_id
 from corral.launcher import messages
 from corral.launcher.completion import incomplete, verdict
+from corral.launcher.holds import OVER_BUDGET, SUSPENDED, hold_of, keep_away, let_go, words_of
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.launcher.scaling import UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
 from corral.launcher.state_machine import Machine, Row, go, ignore
@@ -42,9 +43,6 @@ from corral.model.runs import JobRun, Retries, RoleCount, TaskRun, Yield
 from corral.model.states import JobState as S
 from corral.model.states import TaskState
 
-SUSPENDED = "suspended"
-"""The `hold` of a job that a person suspended."""
-
 
 def fold_job(change: Change, event: JobEvent) -> None:
     """Apply `event` to the job."""
@@ -72,8 +70,8 @@ def populate(change: Change) -> None:
 
 def begin(change: Change) -> None:
     """Request the placement of all tasks at once, unless the job is held."""
-    if change.run.suspended and not change.run.hold:
-        change.set_job(hold=SUSPENDED)
+    if not change.run.hold:
+        change.set_job(hold=hold_of(change.run))
     if change.run.hold:
         return
     _move(change, S.CREATION_REQUESTED)
@@ -85,7 +83,7 @@ def begin(change: Change) -> None:
 
 
 def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
-    if run.hold and run.hold != SUSPENDED:
+    if run.hold not in ("", SUSPENDED, OVER_BUDGET):
         change.set_job(hold="")
         change.tell("job.released", "the jobs that it depends on have ended")
         begin(change)
@@ -225,7 +223,8 @@ def _over(change: Change) -> None:
     if not decision.retry:
         return _complete(change)
     delayed = f"in {messages.duration(decision.delay)}" if decision.delay else "at once"
-    when = "once it is resumed" if change.run.suspended else delayed
+    held = "once it is resumed" if change.run.suspended else "once its budget allows more"
+    when = held if change.run.suspended or change.run.over_budget else delayed
     change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
     if decision.after is not None:
         change.set_job(retries=decision.after)
@@ -300,25 +299,18 @@ def _yield(change: Change, why: Yield) -> None:
 
 
 def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
-    message = event.message or f"the job was suspended by {event.by}"
-    change.set_job(suspended=True)
-    change.tell("job.suspended", message)
-    _yield(change, Yield(run.attempt, str(event.rule), message))
+    keep_away(change, event)
+    _yield(change, Yield(run.attempt, str(event.rule), words_of(event)))
 
 
 def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:
     """Nothing runs, or the attempt is ending already: hold the next attempt."""
-    if not run.suspended and not run.stop_requested:
-        change.set_job(suspended=True)
-        change.tell("job.suspended", f"the job was suspended by {event.by}")
+    if not run.stop_requested:
+        keep_away(change, event)
 
 
 def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:
-    if not run.suspended:
-        return
-    change.set_job(suspended=False)
-    change.tell("job.resumed", f"{event.by} resumed the job")
-    if run.hold == SUSPENDED:
+    if let_go(change, event):
         change.set_job(hold="")
         begin(change)
 
@@ -382,6 +374,8 @@ def _restart_ending(change: Change, run: JobRun, event: RestartRequested) -> Non
 
 def _restart_ended(change: Change, run: JobRun, event: RestartRequested) -> None:
     change.tell("job.restarting", f"{event.by} restarts the job")
+    if run.state is S.COMPLETED:
+        change.set_job(over_budget="")  # a new beginning is checked against the budgets
     change.set_job(suspended=False)
     _begin_anew(change)
 

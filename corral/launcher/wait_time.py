@@ -15,8 +15,11 @@ _WAITS: Final = frozenset(
 
 
 def waits(run: JobRun) -> bool:
-    """Whether a job waits for a placement, another job, its next attempt or its first task; not while suspended."""
-    return run.state in _WAITS and not run.suspended
+    """Whether a job waits for a placement, another job, its next attempt or its first task.
+
+    Not while it is suspended, or held by a used-up budget.
+    """
+    return run.state in _WAITS and not run.suspended and not run.over_budget
 
 
 def count_wait(before: JobRun, after: JobRun, now: float) -> JobRun:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 from corral.kernel.errors import Conflict
-from corral.model.records import Record, rfc3339
+from corral.model.records import Record, one_of, rfc3339
 
 HOUR = 3600.0
 """Seconds."""
@@ -38,6 +39,15 @@ class BudgetKind(StrEnum):
     USER = "user"
 
 
+class WhenUsedUp(StrEnum):
+    """What becomes of jobs that run while a budget is used up."""
+
+    WARN = "warn"
+    """They run on, and their owners are told."""
+    HOLD = "hold"
+    """They are suspended, and go on in the next window or after a top-up."""
+
+
 class Budget(msgspec.Struct, frozen=True):
     """One budget; a queue or user has one for each window at most."""
 
@@ -49,6 +59,7 @@ class Budget(msgspec.Struct, frozen=True):
     """The part of it from which submissions are warned, 0 to 1."""
     at: float
     actor: str
+    when_used_up: str = str(WhenUsedUp.WARN)
 
     @property
     def words(self) -> str:
@@ -102,7 +113,7 @@ class Standing(msgspec.Struct, frozen=True):
             round(self.allowed / HOUR, 3), budget.device_hours, round(self.used / HOUR, 3),
             round(self.promised / HOUR, 3), round(max(0.0, self.allowed - spent) / HOUR, 3), budget.warn_at, state,
             tuple(TopUpView(each.device_hours, rfc3339(each.at), each.actor, each.reason) for each in self.top_ups),
-            rfc3339(budget.at), budget.actor,
+            rfc3339(budget.at), budget.actor, budget.when_used_up,
         )  # fmt: skip
 
 
@@ -141,6 +152,8 @@ class BudgetView(Record, frozen=True):
     set_at: str = ""
     """When it was last set."""
     set_by: str = ""
+    when_used_up: Annotated[str, one_of(*map(str, WhenUsedUp))] = str(WhenUsedUp.WARN)
+    """What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them."""
 
 
 class BudgetList(Record, frozen=True):

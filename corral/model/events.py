@@ -67,7 +67,10 @@ class WorkReported(msgspec.Struct, frozen=True, tag=True):
 
 
 class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
-    """A person, or a rule, suspends the job: it is preempted and held until it is resumed."""
+    """A person, or a rule, suspends the job: it is preempted and held until it is resumed.
+
+    With the rule `budget` it is held until that rule frees it, whoever suspends or resumes it meanwhile.
+    """
 
     by: str
     rule: Rule = Rule.SUSPENDED
@@ -76,9 +79,12 @@ class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
 
 
 class ResumeRequested(msgspec.Struct, frozen=True, tag=True):
-    """A person resumes a suspended job."""
+    """A person resumes a suspended job, or with the rule `budget` its budget allows more."""
 
     by: str
+    rule: Rule = Rule.SUSPENDED
+    message: str = ""
+    """Why, as a clause; "": because somebody asked for it."""
 
 
 class MigrateRequested(msgspec.Struct, frozen=True, tag=True):

@@ -75,6 +75,8 @@ class Rule(StrEnum):
     """A person suspended it."""
     IDLE = "idle"
     """It left its devices idle, and its queue or the policy does something about that."""
+    BUDGET = "budget"
+    """A budget that it counts for is used up, and says that such jobs are held."""
 
 
 class Eviction(msgspec.Struct, frozen=True):

@@ -154,6 +154,18 @@ class WorkReport(msgspec.Struct, frozen=True, gc=False):
     """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
 
 
+class TaskStep(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How far one task's program is, as it said at one time."""
+
+    role: str
+    index: int
+    step: float
+    at: float
+    """When the program said it, in seconds since 1970."""
+    steps: float | None = None
+    """The steps of the whole work."""
+
+
 class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a job had received when its holdings last changed, in all its attempts."""
 
@@ -199,6 +211,8 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     """After the current attempt the job begins anew, with its retry budget reset."""
     suspended: bool = False
     """Whether a person suspended it: no attempt begins until it is resumed."""
+    over_budget: str = ""
+    """What is said of the used-up budget that holds it: no attempt begins until that allows more. "" if none does."""
     yielded: Yield | None = None
     """Why the current attempt, or the one before it, was preempted; None once the job ran again."""
     yields: int = 0
@@ -206,7 +220,7 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     external: bool = False
     """Whether another controller starts and ends its tasks, by the targets in its object; no engine runs them."""
     hold: str = ""
-    """Why nothing is created yet although nothing failed: `dependency`, `suspended`; "" if it is not held."""
+    """Why nothing is created yet although nothing failed: `dependency`, `suspended`, `budget`; "" if it is not held."""
     turn: float = 0.0
     """Its turn among the waiting jobs of its queue, set by a queue manager (`GangRequest.turn`)."""
     created_at: float = 0.0

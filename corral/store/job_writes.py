@@ -15,7 +15,7 @@ from corral.kernel.units import DEVICE
 from corral.model.accounts import AuditWrite
 from corral.model.budgets import Standing
 from corral.model.records import JobSummary
-from corral.model.runs import JobRun, WorkReport
+from corral.model.runs import JobRun, TaskStep, WorkReport
 from corral.model.store_writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
 from corral.store import tables
 from corral.store.audit import write_audit
@@ -215,8 +215,10 @@ class JobWrites(Database):
 
         return await self._replace_latest(attempt, write, is_news)
 
-    async def work_reported(self, attempt: AttemptId, report: WorkReport) -> bool:
+    async def work_reported(self, attempt: AttemptId, report: WorkReport, *, others: Sequence[TaskStep] = ()) -> bool:
         """Store what a job attempt's program says of its work, in place of what it said before.
+
+        With it go the steps that `others` of its tasks have reported meanwhile.
 
         False when nothing was stored: the job is gone, or its stored report is of a later attempt or less than
         `REPORT_SECONDS` older. The first report of finished work is always stored.
@@ -225,6 +227,8 @@ class JobWrites(Database):
         data = {
             "jobAttempt": key.job_attempt, "role": key.role, "index": key.index, "report": msgspec.to_builtins(report),
         }  # fmt: skip
+        if others:
+            data["others"] = msgspec.to_builtins(others)
         write = _Latest(IntentKind.WORK_REPORTED, report.at, f"{key.task} has reported its work", data)
 
         def is_news(last: _Data, last_at: float) -> bool:

@@ -18,6 +18,7 @@ from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
 from corral.store.budget_records import BudgetRecords
+from corral.store.budget_rulings import BudgetRulings
 from corral.store.call_deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
 from corral.store.cluster_views import ClusterViews
 from corral.store.connections import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
@@ -77,6 +78,7 @@ class Store(
     MeasuredUse,
     EfficiencyRecords,
     BudgetRecords,
+    BudgetRulings,
     FairnessRecords,
     HealthRecords,
     NotificationChannels,

@@ -382,6 +382,7 @@ budgets = Table(
     Column("warn_at", Double, nullable=False),
     Column("at", Double, nullable=False),
     Column("actor", Text, nullable=False),
+    Column("when_used_up", Text, nullable=False, server_default="warn"),
 )
 
 budget_top_ups = Table(

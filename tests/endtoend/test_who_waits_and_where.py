@@ -56,6 +56,25 @@ def test_a_waiting_job_says_until_when_and_what_would_start_it_now(platform: Pla
     assert platform.until(smaller, running)
 
 
+def test_a_job_is_held_while_its_budget_is_used_up_and_goes_on_after_a_top_up(platform: Platform) -> None:
+    spender = platform.submit(on_devices("spender", 1))
+    platform.until(spender, running)
+    try:
+        platform.corral("budget", "set", "queue", "default", "month", "0.0001", "--when-used-up", "hold")
+        held = platform.until(spender, explained)
+        assert held["reasons"]["binding"]["code"] == "budget-used-up"
+        assert "The budget of queue default for this month is used up" in platform.corral("explain", "spender")
+        (receipt,) = platform.client.receipts(spender["id"])["items"]
+        assert (receipt["rule"], receipt["state"], receipt["devices"]) == ("budget", "away", 1)
+        assert "it goes on by itself" in platform.refused("resume", "spender")
+        platform.corral("budget", "top-up", "queue", "default", "month", "1000", "--reason", "a deadline")
+        platform.until(spender, running)
+        (receipt,) = platform.client.receipts(spender["id"])["items"]
+        assert receipt["state"] == "returned"
+    finally:
+        platform.corral("budget", "remove", "queue", "default", "month")
+
+
 def test_a_gang_gets_all_or_nothing(platform: Platform) -> None:
     holder = platform.submit(on_devices("three-nodes", 4, replicas=3))
     platform.until(holder, running)

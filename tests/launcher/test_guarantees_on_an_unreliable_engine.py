@@ -169,6 +169,8 @@ class Guarantees(RuleBasedStateMachine):
                 DependencyFailed("no"),
                 SuspendRequested("ada"),
                 ResumeRequested("ada"),
+                SuspendRequested("budgets", Rule.BUDGET, "its budget is used up"),
+                ResumeRequested("budgets", Rule.BUDGET, "its budget allows more"),
             ]
         )
     )
@@ -212,6 +214,7 @@ class Guarantees(RuleBasedStateMachine):
         control = self.control
         control.send(HoldReleased())
         control.send(ResumeRequested("ada"))
+        control.send(ResumeRequested("budgets", Rule.BUDGET, "its budget allows more"))
         policies = [control.spec.retry, *(role.retry for role in control.spec.roles.values())]
         if any(policy.max_retries == -2 for policy in policies):
             control.send(StopRequested("ada"))

@@ -6,7 +6,7 @@ import pytest
 
 from corral.launcher import LaunchPolicy, RetryView
 from corral.model.commands import ReleasePlacement, RequestPlacement, StopTask
-from corral.model.events import Checkpointed, Preempted, ResumeRequested, SuspendRequested
+from corral.model.events import Checkpointed, Preempted, RestartRequested, ResumeRequested, SuspendRequested
 from corral.model.exits import PREEMPTED
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
@@ -168,6 +168,54 @@ def test_a_job_that_waits_for_another_is_held_by_both() -> None:
     assert driver.run.hold == "suspended", "only a resume ends that"
     driver.send(ResumeRequested("ada"))
     assert driver.waiting
+
+
+USED_UP = SuspendRequested("budgets", Rule.BUDGET, "the budget of queue lab is used up")
+ALLOWED = ResumeRequested("budgets", Rule.BUDGET, "its budget allows more")
+
+
+def test_a_used_up_budget_holds_a_job_until_it_allows_more_whatever_a_person_asks_for() -> None:
+    driver = running()
+    driver.send(USED_UP)
+    driver.exited("a-0", 143)
+    assert (driver.run.hold, driver.run.over_budget) == ("budget", USED_UP.message) and not driver.waiting
+    assert driver.run.yielded is not None and driver.run.yielded.rule == "budget"
+    driver.send(ResumeRequested("ada"))
+    driver.send(USED_UP)
+    assert driver.run.hold == "budget" and not driver.run.suspended
+    driver.send(SuspendRequested("ada"))
+    driver.send(ALLOWED)
+    assert driver.run.hold == "suspended" and driver.run.over_budget == ""
+    driver.send(USED_UP)
+    driver.send(ResumeRequested("ada"))
+    assert driver.run.hold == "budget"
+    driver.send(ALLOWED)
+    driver.start_all()
+    assert driver.run.retries.accountable == 0 and driver.run.state is JobState.RUNNING
+
+
+def test_a_waiting_job_is_held_by_a_used_up_budget_also_after_its_dependencies() -> None:
+    from corral.model.events import HoldReleased
+
+    waiting, dependent = Driver(view(role(replicas=2))), Driver(view(), hold="dependency")
+    for driver in (waiting, dependent):
+        driver.send(USED_UP)
+        driver.send(HoldReleased())
+        assert driver.run.hold == "budget" and not driver.waiting
+        driver.send(HoldReleased())
+        assert driver.run.hold == "budget", "only the budget ends that"
+        driver.send(ALLOWED)
+        assert driver.waiting
+
+
+def test_a_stopped_job_that_begins_anew_is_not_held_by_the_budget_of_before() -> None:
+    driver = running()
+    driver.send(USED_UP)
+    driver.exited("a-0", 143)
+    driver.stop()
+    assert driver.run.state is JobState.COMPLETED
+    driver.send(RestartRequested("ada"))
+    assert driver.run.state is JobState.CREATION_REQUESTED and driver.run.over_budget == ""
 
 
 def test_the_last_wish_wins_while_the_attempt_ends() -> None:

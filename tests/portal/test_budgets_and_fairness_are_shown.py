@@ -40,9 +40,12 @@ def test_a_budget_is_set_changed_added_to_and_removed(page: Page, unbounded: Por
     dialog = page.get_by_role("dialog", name="Change the budget of queue research")
     dialog.get_by_label("Device-hours in each week").fill("400")
     dialog.get_by_label("Warn submissions from").fill("90")
+    dialog.get_by_label("When it is used up, jobs that run").select_option("hold")
+    expect(dialog).to_contain_text("corral budget set queue research week 400 --warn-at 0.9 --when-used-up hold")
     expect(dialog.get_by_role("status")).to_contain_text("of 400.0 device-hours are left in this week.")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
+    expect(row).to_contain_text("holds jobs when it is used up")
     row.get_by_role("button", name="add").click()
     dialog = page.get_by_role("dialog", name="Add to the budget of queue research")
     dialog.get_by_label("Device-hours to add").fill("50")
@@ -57,6 +60,7 @@ def test_a_budget_is_set_changed_added_to_and_removed(page: Page, unbounded: Por
     expect(row).to_contain_text("deadline of the paper")
     (stored,) = unbounded.client.budgets()["items"]
     assert (stored["deviceHours"], stored["allowed"], stored["warnAt"]) == (400, 450, 0.9)
+    assert stored["whenUsedUp"] == "hold"
     row.get_by_role("button", name="remove").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
     expect(page.get_by_text("There are no budgets")).to_be_visible()

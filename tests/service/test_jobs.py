@@ -377,6 +377,20 @@ async def test_a_job_tells_of_its_work_and_of_nobody_elses(
         await service.runtime_calls.work_reported(ANN, attempt=own, report=report)
 
 
+async def test_what_other_tasks_of_a_gang_reported_goes_with_the_next_report_that_is_stored(
+    service: Service, store: Store, epoch: int, clock: VirtualClock
+) -> None:
+    job = await _submit(service)
+    actor = await service.authentication.authenticate(mint_job_token(KEY, job, START + 1000))
+    await _run(store, epoch, job)
+    for seconds, index, step in ((0, 0, 1.0), (1, 1, 2.0), (2, 0, 2.0), (11, 0, 3.0), (30, 0, 9.0)):
+        report = WorkReport(START + 100 + seconds, step=step)
+        await service.runtime_calls.work_reported(actor, attempt=attempt_id(job, 0, "worker", index, 0), report=report)
+        (told,) = [each for each in await store.intents(0) if each.kind == IntentKind.WORK_REPORTED]
+        others = {0: None, 1: None, 2: None, 11: [["worker", 1, 2.0, START + 101, None]], 30: None}[seconds]
+        assert told.data.get("others") == others
+
+
 async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_attempt(
     service: Service, store: Store, logs: LogStore, epoch: int
 ) -> None:

@@ -66,9 +66,15 @@ def budgets() -> Call[BudgetList]:
     return call("GET", "/budgets")
 
 
-def set_budget(kind: str, name: str, window: str, device_hours: float, *, warn_at: float = 0.8) -> Call[BudgetView]:
-    """Set the device-hours that a `queue` or `user` may use in each `day`, `week` or `month`."""
-    return call("PUT", _budget(kind, name, window), data={"deviceHours": device_hours, "warnAt": warn_at})
+def set_budget(
+    kind: str, name: str, window: str, device_hours: float, *, warn_at: float = 0.8, when_used_up: str = "warn"
+) -> Call[BudgetView]:
+    """Set the device-hours that a `queue` or `user` may use in each `day`, `week` or `month`.
+
+    Jobs that run while it is used up run on (`warn`) or are suspended until it allows more (`hold`).
+    """
+    data = {"deviceHours": device_hours, "warnAt": warn_at, "whenUsedUp": when_used_up}
+    return call("PUT", _budget(kind, name, window), data=data)
 
 
 def top_up_budget(kind: str, name: str, window: str, device_hours: float, *, reason: str) -> Call[BudgetView]:

@@ -105,7 +105,7 @@ class Intents:
                 key = TaskKey(str(intent.data["role"]), int(intent.data["index"]))
                 self._job_events.event(job, MigrateRequested(key, intent.actor), now)
             case IntentKind.RESUME:
-                self._job_events.event(job, ResumeRequested(intent.actor), now)
+                self._resume(job, intent, now)
             case _:
                 self._reconsider(job, intent, now)
 
@@ -128,13 +128,21 @@ class Intents:
         settle_dependencies(self._job_events, job, others, now)
 
     def _suspend(self, job: Job, intent: Intent, now: float) -> None:
-        """Suspend a job with a receipt, for a person or because it left its devices idle."""
+        """Suspend a job with a receipt, for a person, its idle devices or a used-up budget."""
         if job.completed:
             return
         why = PreemptionTerms(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
         if said := intent.data.get("idle"):
             why = PreemptionTerms(Rule.IDLE, str(said))
+        elif said := intent.data.get("budget"):
+            why = PreemptionTerms(Rule.BUDGET, str(said))
         self._job_events.preempt(job, SuspendRequested(intent.actor, why.rule, why.message), why, now)
+
+    def _resume(self, job: Job, intent: Intent, now: float) -> None:
+        """Resume a job for a person, or because its budget allows more."""
+        said = intent.data.get("budget")
+        why = ResumeRequested(intent.actor, Rule.BUDGET, str(said)) if said else ResumeRequested(intent.actor)
+        self._job_events.event(job, why, now)
 
     def _scale(self, job: Job, intent: Intent, now: float) -> None:
         if job.completed:

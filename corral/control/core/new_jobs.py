@@ -9,7 +9,7 @@ from corral.model.store_writes import NewJob
 
 def stored_job(
     identity: JobId, at: float, text: str, *, name: str, user: str, queue: str, priority: int, job_type: str = "shell",
-    hold: str = "",
+    hold: str = "", tags: tuple[str, ...] = (),
 ) -> NewJob:  # fmt: skip
     """The job as the service stores it, from its canonical document `text` and what that says."""
     summary = JobSummary(
@@ -21,6 +21,7 @@ def stored_job(
         job_type=job_type,
         state="waiting",
         created_at=rfc3339(at),
+        tags=tags,
     )
     return NewJob(
         id=identity,
@@ -32,4 +33,5 @@ def stored_job(
         summary=summary,
         created_at=at,
         hold=hold,
+        tags=tags,
     )

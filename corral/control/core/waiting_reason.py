@@ -9,6 +9,7 @@ from corral.control.core.world import Job
 from corral.kernel.ids import JobId
 from corral.launcher import NEVER_RAN_ALARM
 from corral.launcher import messages as words
+from corral.launcher.holds import OVER_BUDGET
 from corral.model.messages import array_index, held_by_array, sentence, waits_for_jobs
 from corral.model.phases import Phase
 from corral.model.records import NEVER_RAN, WaitingView, rfc3339
@@ -17,6 +18,7 @@ from corral.model.states import JobState
 
 RETRY = "retry"
 _HOLDS = {"suspended": "It is suspended; corral resume lets it go on."}
+_GOES_ON = "It goes on in the budget's next window, or when an administrator adds to the budget."
 _MOST_NAMED = 3
 
 
@@ -48,6 +50,8 @@ def _in_line(job: Job, known: Mapping[JobId, Job]) -> WaitingView | None:
     yielded = sentence(why.message) if why is not None else ""
     if job.run.hold == DEPENDENCY:
         return _dependent(job, known)
+    if job.run.hold == OVER_BUDGET:
+        return WaitingView("budget-used-up", f"{sentence(job.run.over_budget)} {_GOES_ON}")
     if job.run.hold:
         return WaitingView(job.run.hold, _HOLDS.get(job.run.hold, "It is held."))
     if job.reasons is None:

@@ -19,9 +19,10 @@ from corral.model.accounts import AuditWrite
 from corral.model.cordons import Cordon
 from corral.model.health.ledger import HealthTerms
 from corral.model.health.records import HEALTH, HealthView, health_view
-from corral.model.health.signs import Sign
+from corral.model.health.signs import NODE, Sign
 from corral.model.health.states import Cause
 from corral.model.inventory import Inventory
+from corral.model.placement import TaskPlacement
 from corral.model.store_writes import ControlBatch, Intent
 from corral.monitor.health.figure_signs import Figures, FigureSigns
 from corral.monitor.health.watch import Watch, empty_nodes
@@ -93,10 +94,20 @@ class HealthKeeper:
             self._told.add(what)
             log.error("the health of nodes is not watched in full", part=what, error=repr(error)[:500])
 
-    def _node_of(self, job: JobId, key: TaskKey) -> str:
+    def _place_of(self, job: JobId, key: TaskKey) -> TaskPlacement | None:
         found = self.control.world.jobs.get(job)
         task = found.tasks.get(key) if found is not None else None
-        return task.placement.node if task is not None and task.placement is not None and task.holds else ""
+        return task.placement if task is not None and task.stays else None
+
+    def _node_of(self, job: JobId, key: TaskKey) -> str:
+        """The node of a task that is not being ended; a node that is lost has its own sign."""
+        place = self._place_of(job, key)
+        lost = place is None or self.control.machines.lost(place.node, self._clock.now())
+        return "" if lost or place is None else place.node
+
+    def _device_of(self, job: JobId, key: TaskKey) -> int:
+        place = self._place_of(job, key)
+        return place.devices[0] if place is not None and len(place.devices) == 1 else NODE
 
     # ---- called by others
 
@@ -167,6 +178,7 @@ class HealthKeeper:
                 watch.ledger.add(sign)
             machines, before = control.machines, watch.ledger.suspects
             watch.machines(machines.nodes, lambda name: machines.lost(name, now), now)
+            watch.hanging(self._node_of, self._device_of, now)
             if self.validations is not None:
                 await self.validations.look(watch.ledger)
             watch.ledger.review(now, machines.cordons, empty_nodes(watch.ledger.closed, control.world.held_nodes))

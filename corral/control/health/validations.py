@@ -80,7 +80,7 @@ class Validations:
         spec = job.spec
         new = stored_job(
             identity, now, job.to_json(), name=job.name, user=self._user, queue=spec.queue, priority=job.priority,
-            job_type=spec.job_type,
+            job_type=spec.job_type, tags=tuple(spec.tags),
         )  # fmt: skip
         await self._store.submit(new)
         self._control.wake()

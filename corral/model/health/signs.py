@@ -33,6 +33,8 @@ class SignKind(StrEnum):
     """A device was found unhealthy for another reason."""
     SLOW_TASK = "slow-task"
     """A task reported its steps at least 20 % slower than its peers in the same gang."""
+    HANG = "hang"
+    """A task reported no step any more while its peers in the same gang went on."""
     CHECK_FAILED = "check-failed"
     """A check script found a problem."""
     THROTTLED = "throttled"
@@ -60,6 +62,7 @@ WEIGHTS: Final[dict[SignKind, float]] = {
     SignKind.ECC: 6.0,
     SignKind.DEVICE: 6.0,
     SignKind.SLOW_TASK: 2.0,
+    SignKind.HANG: 2.0,
     SignKind.CHECK_FAILED: 4.0,
     SignKind.THROTTLED: 2.0,
     SignKind.PCIE_ERRORS: 3.0,

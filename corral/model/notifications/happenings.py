@@ -21,7 +21,7 @@ class Happening(StrEnum):
     """A person or a policy ended the job."""
     RETRIED = "retried"
     PREEMPTED = "preempted"
-    """All of the job, or a part of it, made room for others."""
+    """All of the job, or a part of it, made room for others, or a used-up budget holds it."""
     IDLE = "idle"
     """The job leaves its devices idle, and its owner is warned."""
     WAITING = "waiting"
@@ -32,12 +32,21 @@ ENDED: Final = (Happening.SUCCEEDED, Happening.FAILED, Happening.STOPPED)
 """What the word `ended` stands for."""
 WORDS: Final = (*(str(each) for each in Happening if each is not Happening.WAITING), "ended")
 """The words that people may write."""
-KINDS: Final = ("job.started", "job.retried", "job.completed", "job.preempted", "job.shrunk", "job.idle-warned")
+KINDS: Final = (
+    "job.started",
+    "job.retried",
+    "job.completed",
+    "job.preempted",
+    "job.shrunk",
+    "job.held",
+    "job.idle-warned",
+)
 """The kinds of stored events that may mean something."""
 _SIMPLE: Final = {
     "job.retried": Happening.RETRIED,
     "job.preempted": Happening.PREEMPTED,
     "job.shrunk": Happening.PREEMPTED,
+    "job.held": Happening.PREEMPTED,
     "job.idle-warned": Happening.IDLE,
 }
 _STOPS: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED})

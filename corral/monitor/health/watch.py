@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import format_duration
 from corral.model.cordons import Cordon
 from corral.model.health.ledger import HealthTerms, Ledger
 from corral.model.health.records import HEALTH, NodeHealth
 from corral.model.health.signs import Sign, SignKind
 from corral.model.health.states import HealthState
 from corral.model.inventory import Inventory, Node, Taint
+from corral.model.runs import TaskStep
 from corral.model.store_writes import ControlBatch, Intent, IntentKind
 from corral.monitor.health.evidence import Evidence
+from corral.monitor.health.hangs import Hangs, NodeOf
 from corral.monitor.health.pace import Paces
 
 SUSPECTED: Final = Taint("corral.dev/suspected", "", "PreferNoSchedule")
@@ -29,6 +32,7 @@ class Watch:
         self.ledger = Ledger(terms, known)
         self._evidence = Evidence(self.ledger)
         self._paces = Paces()
+        self._hangs = Hangs()
 
     def stored(self, writes: ControlBatch, now: float) -> None:
         """Look at what a step has decided, once it is stored; `now` in seconds since 1970."""
@@ -36,22 +40,33 @@ class Watch:
         for job in writes.jobs:
             if not job.live:
                 self._paces.forget(job.id)
+                self._hangs.forget(job.id)
 
     def heard(self, intents: Iterable[Intent], node_of: Callable[[JobId, TaskKey], str], now: float) -> None:
         """Look at what programs reported; `node_of` tells the node of a task that runs, or ""."""
         for each in intents:
             if each.kind != IntentKind.WORK_REPORTED or "role" not in each.data:
                 continue
-            key, report = TaskKey(str(each.data["role"]), int(each.data["index"])), each.data["report"]
-            step, node = report.get("step"), node_of(each.job, key)
-            if step is None or not node:
-                continue
-            attempt, at = int(each.data["jobAttempt"]), float(report["at"])
-            for slow in self._paces.reported(each.job, attempt, str(key), node, float(step), at):
-                reason = (
-                    f"{slow.task} made {slow.pace:.3g} steps a second, and its peers in the same gang {slow.peers:.3g}"
-                )
-                self.ledger.add(Sign(SignKind.SLOW_TASK, slow.node, now, reason, job=slow.job))
+            attempt = int(each.data["jobAttempt"])
+            for said in _steps_in(each.data):
+                self._step(each.job, attempt, said, node_of(each.job, TaskKey(said.role, said.index)), now)
+
+    def _step(self, job: JobId, attempt: int, said: TaskStep, node: str, now: float) -> None:
+        if not node:
+            return
+        key = TaskKey(said.role, said.index)
+        self._hangs.reported(job, attempt, key, node, said.step, said.at, said.steps)
+        for slow in self._paces.reported(job, attempt, str(key), node, said.step, said.at):
+            reason = f"{slow.task} made {slow.pace:.3g} steps a second, and its peers in the same gang {slow.peers:.3g}"
+            self.ledger.add(Sign(SignKind.SLOW_TASK, slow.node, now, reason, job=slow.job))
+
+    def hanging(self, node_of: NodeOf, device_of: Callable[[JobId, TaskKey], int], now: float) -> None:
+        """Look for tasks that hang; `device_of` tells the only device of a task, or `NODE` for none or several."""
+        for each in self._hangs.look(node_of, now):
+            lasted, took = format_duration(int(each.seconds) // 60 * 60), f"{each.step_seconds:.3g} s"
+            reason = f"{each.key} reported no step for {lasted} while its peers went on; one took {took} before"
+            device = device_of(each.job, each.key)
+            self.ledger.add(Sign(SignKind.HANG, each.node, now, reason, device=device, job=each.job))
 
     def machines(self, nodes: Mapping[str, Node], lost: Callable[[str], str], now: float) -> None:
         """Look at all nodes as they were last seen."""
@@ -80,6 +95,18 @@ class Watch:
                 new.append(Cordon(health.node, HEALTH, why, health.since, validating=validating))
         mine = [name for name, each in cordons.items() if each.by == HEALTH]
         return new, [name for name in mine if not self.ledger.of(name).state.closed]
+
+
+def _steps_in(data: Mapping[str, Any]) -> list[TaskStep]:
+    """The steps of tasks in the data of a report: those of others that came before it, then its own."""
+    found = msgspec.convert(data.get("others", []), list[TaskStep])
+    report = data["report"]
+    if report.get("step") is not None:
+        own = TaskStep(
+            str(data["role"]), int(data["index"]), float(report["step"]), float(report["at"]), report.get("steps")
+        )
+        found.append(own)
+    return found
 
 
 def empty_nodes(closed: Iterable[NodeHealth], held: Callable[[], Collection[str]]) -> frozenset[str]:

@@ -59,7 +59,7 @@ class Explanations:
     async def _explained(self, actor: Actor, record: JobRecord) -> Explanation:
         if record.phase in ("starting", "running") and any(role.waiting for role in record.run.roles.values()):
             return await self._explain_growth(record)
-        if record.phase != "waiting" or record.run.hold == "suspended":
+        if record.phase != "waiting" or record.run.hold in ("suspended", "budget"):
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
         if record.run.hold == "dependency":
             return await self._explain_dependencies(actor, record)
@@ -139,6 +139,8 @@ class Explanations:
 def _standing(record: JobRecord) -> str:
     ended, near = record.summary.exit, note_in_words(record.run.notes)
     match record.phase:
+        case "waiting" if record.run.hold == "budget":
+            return record.summary.waiting.message if record.summary.waiting is not None else "Its budget is used up."
         case "waiting":
             return "It is suspended until it is resumed."
         case "running":

@@ -105,10 +105,13 @@ class JobCommands:
     async def resume(self, actor: Actor, ref: str) -> JobDetail:
         """Resume a suspended job; it waits in its old place.
 
-        Raises Conflict `job-over`.
+        Raises Conflict `job-over`, or `budget-used-up` for one that only its budget holds.
         """
         record, decision = await self._context.job_for(actor, ref, "job.resume")
         self._refuse_ended(record)
+        if record.run.over_budget and not record.run.suspended:
+            held = f"Job {record.name} is held, because {record.run.over_budget}; it goes on by itself."
+            raise Conflict("budget-used-up", held)
         return await self.intend(actor, record, "job.resume", IntentKind.RESUME, {}, decision)
 
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:

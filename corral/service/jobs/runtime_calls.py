@@ -16,6 +16,7 @@ from corral.model.views import PeersView
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.jobs.gang_reports import GangReports
 from corral.service.jobs.job_detail import placement_record
 from corral.service.logs.attempt_reference import parsed_attempt
 from corral.spec.job import UnifiedJob
@@ -35,6 +36,7 @@ class RuntimeCalls:
         self._context = context
         self._store = context.store
         self._clock = context.clock
+        self._gangs = GangReports()
 
     async def peers(self, actor: Actor, *, attempt: str = "") -> PeersView:
         """The started tasks of the token's job, and whether all its placed tasks have started.
@@ -91,11 +93,16 @@ class RuntimeCalls:
         Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
         """
         record = await self._own(actor, "runtime.progress")
-        if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+        key = parsed_attempt(attempt, record.id)
+        if key.job_attempt != record.run.attempt:
             raise Conflict("attempt-over", "This attempt of the job is over; its reports no longer count.")
         begun = record.run.started_at or record.created_at
-        at = max(begun, report.at)
-        await self._store.work_reported(AttemptId(attempt), msgspec.structs.replace(report, at=at))
+        at, others = max(begun, report.at), self._gangs.others(key)
+        report = msgspec.structs.replace(report, at=at)
+        if await self._store.work_reported(AttemptId(attempt), report, others=others):
+            self._gangs.told(key, others)
+        elif report.step is not None:
+            self._gangs.note(key, report.step, at, report.steps)
 
     async def code(self, actor: Actor) -> Path:
         """The archive file that the token's job starts from.

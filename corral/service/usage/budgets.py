@@ -15,6 +15,7 @@ from corral.model.budgets import (
     BudgetView,
     Standing,
     TopUp,
+    WhenUsedUp,
     Window,
     check,
     window_of,
@@ -45,9 +46,19 @@ class Budgets:
         return BudgetList(tuple(each.view() for each in found))
 
     async def set(
-        self, actor: Actor, kind: str, name: str, window: str, device_hours: float, *, warn_at: float = 0.8
+        self,
+        actor: Actor,
+        kind: str,
+        name: str,
+        window: str,
+        device_hours: float,
+        *,
+        warn_at: float = 0.8,
+        when_used_up: str = WhenUsedUp.WARN,
     ) -> BudgetView:
         """Set a budget, in place of the one of that queue or user and window.
+
+        `when_used_up` says what becomes of jobs that run by then.
 
         Raises InvalidInput, NotFound for a queue or user that is not there, Forbidden.
         """
@@ -57,11 +68,17 @@ class Budgets:
         _check_hours(device_hours)
         if not 0 < warn_at <= 1:
             raise InvalidInput("bad-budget", "The share from which to warn is above 0 and at most 1.")
+        if when_used_up not in set(WhenUsedUp):
+            raise InvalidInput(
+                "bad-budget",
+                f"When a budget is used up its jobs are {' or '.join(WhenUsedUp)}: not {when_used_up[:50]}.",
+            )
         await self._check_there(kind, name)
-        budget = Budget(kind, name, window, device_hours, warn_at, self._clock.now(), actor.user)
+        budget = Budget(kind, name, window, device_hours, warn_at, self._clock.now(), actor.user, str(when_used_up))
         line = self._context.line(
-            actor, "budget.change", resource, decision, change="set", deviceHours=device_hours, warnAt=warn_at
-        )
+            actor, "budget.change", resource, decision, change="set", deviceHours=device_hours, warnAt=warn_at,
+            whenUsedUp=budget.when_used_up,
+        )  # fmt: skip
         await self._store.put_budget(budget, line)
         return await self._view(kind, name, window)
 

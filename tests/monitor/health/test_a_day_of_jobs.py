@@ -16,6 +16,7 @@ from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.model.exits import START_FAILED_TRANSIENTLY, classify
 from corral.model.health.ledger import HealthTerms
 from corral.model.health.records import HEALTH
+from corral.model.health.signs import NODE
 from corral.model.health.states import Cause, HealthState
 from corral.model.store_writes import IntentKind
 from corral.monitor.health.validation import validation_job
@@ -110,6 +111,7 @@ class Day:
         """What control's keeper does at each look, on this core."""
         core, now, ledger = self.played.core, self.played.driver.now, self.watch.ledger
         self.watch.machines(core.machines.nodes, lambda name: core.machines.lost(name, now), now)
+        self.watch.hanging(self._node_of, lambda job, key: NODE, now)
         cordons = dict(core.machines.cordons)
         ledger.review(now, cordons, empty_nodes(ledger.closed, core.world.held_nodes))
         for health in ledger.closed:
@@ -151,6 +153,7 @@ def test_the_slow_and_the_failing_node_are_found_and_no_good_one_is_closed() -> 
     day.run(16 * HOUR)
     ledger = day.watch.ledger
     assert ever_closed(day) == {FAILING, SLOW}
+    assert not [each for each in ledger.entries if each.what == "hang"]
     assert {each.node for each in ledger.closed} == {FAILING, SLOW}, "both validations find them broken"
     assert ledger.of(SLOW).state is HealthState.CORDONED
     day.bad.clear()

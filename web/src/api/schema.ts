@@ -203,6 +203,11 @@ export interface components {
              * @default 0.8
              */
             warnAt?: number;
+            /**
+             * @description What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them.
+             * @default warn
+             */
+            whenUsedUp?: components["schemas"]["WhenUsedUp"];
         };
         /**
          * BudgetList
@@ -239,6 +244,11 @@ export interface components {
             /** @description When it was last set. */
             setAt: string;
             setBy: string;
+            /**
+             * @description What becomes of jobs that run while it is used up: `warn` their owners, or `hold` them.
+             * @enum {string}
+             */
+            whenUsedUp: "warn" | "hold";
         };
         /**
          * CellDevice
@@ -989,7 +999,7 @@ export interface components {
         HealthEntryView: {
             at: string;
             /** @enum {string} */
-            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "health-event" | "moved";
+            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "hang" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "health-event" | "moved";
             reason: string;
             device: number | null;
             /** @description What it added to the score; 0: too many nodes had the same trouble at once. */
@@ -3762,6 +3772,12 @@ export interface components {
             error: components["schemas"]["WhatIfRefusal"] | null;
         };
         /**
+         * WhenUsedUp
+         * @description What becomes of jobs that run while a budget is used up.
+         * @enum {unknown}
+         */
+        WhenUsedUp: "hold" | "warn";
+        /**
          * WorkView
          * @description What a job's program last said of its work; null: not said.
          */
@@ -4024,6 +4040,7 @@ export type WhatIfQuestions = components['schemas']['WhatIfQuestions'];
 export type WhatIfRefusal = components['schemas']['WhatIfRefusal'];
 export type WhatIfRequest = components['schemas']['WhatIfRequest'];
 export type WhatIfStatus = components['schemas']['WhatIfStatus'];
+export type WhenUsedUp = components['schemas']['WhenUsedUp'];
 export type WorkView = components['schemas']['WorkView'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -6,7 +6,7 @@ import { call } from '../api/client';
 import * as ask from '../api/monitoring';
 import { queues } from '../api/queries';
 import type { Budget } from '../api/types';
-import { begun, budgetPath, isReady, KINDS, readHours, readWarn, removeLine, sameBudget, setEffect, setLine, topUpEffect, topUpLine, WINDOWS, type Wanted } from '../lib/budgets';
+import { begun, budgetPath, isReady, KINDS, readHours, readWarn, removeLine, sameBudget, setEffect, setLine, topUpEffect, topUpLine, WHEN_USED_UP, WINDOWS, type Wanted, type WhenUsedUp } from '../lib/budgets';
 import { FormDialog, TextField } from './FormDialog';
 
 /** A change of a budget; all lists of budgets are asked for again after it. */
@@ -26,7 +26,7 @@ export function SetBudget({ of, onClose }: { of: Budget | null; onClose: () => v
   const set = (change: Partial<Wanted>) => setWanted({ ...wanted, ...change });
   const { data } = useQuery(ask.budgets);
   const there = data?.items.find((each) => sameBudget(each, wanted));
-  const save = useChange(() => call<Budget>(budgetPath(wanted), { method: 'PUT', json: { deviceHours: readHours(wanted.hours), warnAt: readWarn(wanted.warn) } }), onClose);
+  const save = useChange(() => call<Budget>(budgetPath(wanted), { method: 'PUT', json: { deviceHours: readHours(wanted.hours), warnAt: readWarn(wanted.warn), whenUsedUp: wanted.then } }), onClose);
   return (
     <FormDialog title={of ? `Change the budget of ${of.kind} ${of.name}` : 'New budget'} word="Set it" pending={save.isPending} ready={isReady(wanted)} error={save.error} line={setLine(wanted)} onSubmit={() => save.mutate()} onClose={onClose}>
       <div className="space-y-3">
@@ -35,12 +35,29 @@ export function SetBudget({ of, onClose }: { of: Budget | null; onClose: () => v
           <TextField label={`Device-hours in each ${wanted.window}`} first={of !== null} required max={20} hint="500" value={wanted.hours} onChange={(hours) => set({ hours })} />
           <TextField label="Warn submissions from, in %" required max={10} hint="80" value={wanted.warn} onChange={(warn) => set({ warn })} />
         </div>
+        <WhatThen then={wanted.then} onChange={(then) => set({ then })} />
         {there && !of && <p className="text-sm text-wait">There is one already, of {there.deviceHours.toLocaleString('en')} device-hours; this takes its place.</p>}
         <p role="status" className="text-sm text-muted">
           {setEffect(wanted, there)}
         </p>
       </div>
     </FormDialog>
+  );
+}
+
+/** What becomes of jobs that run while it is used up. */
+function WhatThen({ then, onChange }: { then: WhenUsedUp; onChange: (then: WhenUsedUp) => void }) {
+  return (
+    <label className="block space-y-1">
+      <span className="label block">When it is used up, jobs that run</span>
+      <select className="field" value={then} onChange={(event) => onChange(event.target.value as WhenUsedUp)}>
+        {Object.entries(WHEN_USED_UP).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

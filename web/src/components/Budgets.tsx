@@ -100,6 +100,7 @@ function Row({ budget, onAsk }: RowProps) {
         </span>
         <div className="text-xs text-muted">
           each {budget.window}; a new one <Until at={budget.end} />
+          {budget.whenUsedUp === 'hold' && '; holds jobs when it is used up'}
         </div>
         <div className="pt-1 md:hidden">
           <Bar budget={budget} />

@@ -82,10 +82,13 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
   );
 }
 
+/** What ends an absence that no estimate ends, by rule. */
+const UNTIL: Record<string, string> = { suspended: 'when it is resumed', budget: 'when its budget allows more' };
+
 /** When a job that is away is likely back, as was thought when it yielded. */
 function Away({ receipt: { rule, backAt } }: { receipt: Receipt }) {
   const now = useNow();
-  if (!backAt) return <span className="text-muted">{rule === 'suspended' ? 'when it is resumed' : 'not yet: unknown when'}</span>;
+  if (!backAt) return <span className="text-muted">{UNTIL[rule] ?? 'not yet: unknown when'}</span>;
   const left = (Date.parse(backAt) - now) / 1000;
   return (
     <time dateTime={backAt} title={absolute(backAt)} className="text-muted">

@@ -7,6 +7,9 @@ import { number } from './usage';
 
 export const KINDS = ['queue', 'user'] as const;
 export const WINDOWS = ['day', 'week', 'month'] as const;
+/** What becomes of jobs that run while a budget is used up, and in words. */
+export const WHEN_USED_UP = { warn: 'run on; their owners are warned', hold: 'are suspended until it allows more' } as const;
+export type WhenUsedUp = keyof typeof WHEN_USED_UP;
 /** The API allows no more device-hours. */
 const MOST = 1e9;
 const USUAL_WARN = 80;
@@ -19,12 +22,13 @@ export interface Wanted {
   hours: string;
   /** Percent, as typed. */
   warn: string;
+  then: WhenUsedUp;
 }
 
 /** What a form begins with: an existing budget, or a new one of a queue. */
 export function begun(of: Budget | null): Wanted {
-  if (of === null) return { kind: 'queue', name: '', window: 'week', hours: '', warn: String(USUAL_WARN) };
-  return { kind: of.kind, name: of.name, window: of.window, hours: String(of.deviceHours), warn: String(Math.round(1e4 * of.warnAt) / 100) };
+  if (of === null) return { kind: 'queue', name: '', window: 'week', hours: '', warn: String(USUAL_WARN), then: 'warn' };
+  return { kind: of.kind, name: of.name, window: of.window, hours: String(of.deviceHours), warn: String(Math.round(1e4 * of.warnAt) / 100), then: of.whenUsedUp };
 }
 
 /** A number of device-hours above 0; null for what is none. */
@@ -46,9 +50,10 @@ export const budgetPath = ({ kind, name, window }: Key) => `/budgets/${kind}/${p
 export const sameBudget = (one: Key, other: Key) => one.kind === other.kind && one.name === other.name.trim() && one.window === other.window;
 
 /** What is left of a window in which so many device-hours are allowed, and whether submissions are warned or refused. */
-function after(budget: Budget, allowed: number, warnAt: number): string {
+function after(budget: Budget, allowed: number, warnAt: number, then: WhenUsedUp): string {
   const spent = budget.used + budget.promised;
   const left = `${number(Math.max(0, allowed - spent), 1)} of ${number(allowed, 1)} device-hours are left in this ${budget.window}`;
+  if (budget.used >= allowed && then === 'hold') return `${left}: it is used up, so its jobs with devices are suspended, and new ones refused.`;
   if (spent >= allowed) return `${left}: it is used up, so submissions with devices are refused.`;
   return spent >= warnAt * allowed ? `${left}: submissions are warned.` : `${left}.`;
 }
@@ -59,20 +64,21 @@ export function setEffect(wanted: Wanted, of: Budget | undefined): string {
   if (hours === null || warnAt === null) return '';
   if (!of) return `What was used since this ${wanted.window} began counts, and what jobs that run may still use in it.`;
   const added = of.topUps.reduce((sum, each) => sum + each.deviceHours, 0);
-  return `Then ${after(of, hours + added, warnAt)}`;
+  return `Then ${after(of, hours + added, warnAt, wanted.then)}`;
 }
 
 /** What adding to a budget does; '' while the form is not complete. */
 export function topUpEffect(of: Budget, text: string): string {
   const hours = readHours(text);
-  return hours === null ? '' : `Then ${after(of, of.allowed + hours, of.warnAt)} From the next ${of.window} on it is ${number(of.deviceHours, 1)} again.`;
+  return hours === null ? '' : `Then ${after(of, of.allowed + hours, of.warnAt, of.whenUsedUp)} From the next ${of.window} on it is ${number(of.deviceHours, 1)} again.`;
 }
 
 const line = (...words: string[]) => ['corral', 'budget', ...words.map(quote)].join(' ');
 
-export function setLine({ kind, name, window, hours, warn }: Wanted): string {
+export function setLine({ kind, name, window, hours, warn, then }: Wanted): string {
   const warnAt = readWarn(warn);
   const more = warnAt === null || warnAt * 100 === USUAL_WARN ? [] : ['--warn-at', String(warnAt)];
+  if (then !== 'warn') more.push('--when-used-up', then);
   return line('set', kind, name.trim() || 'NAME', window, hours.trim() || 'DEVICE-HOURS', ...more);
 }
 

@@ -100,7 +100,7 @@ describe('a report', () => {
 
 describe('a budget', () => {
   it('is a bar of what is used and promised', () => {
-    const budget: Budget = { kind: 'queue', name: 'q', window: 'week', begin: '', end: '', allowed: 100, deviceHours: 100, used: 40, promised: 20, left: 40, warnAt: 0.8, state: 'open', topUps: [], setAt: '', setBy: '' };
+    const budget: Budget = { kind: 'queue', name: 'q', window: 'week', begin: '', end: '', allowed: 100, deviceHours: 100, used: 40, promised: 20, left: 40, warnAt: 0.8, state: 'open', topUps: [], setAt: '', setBy: '', whenUsedUp: 'warn' };
     expect(budgetBar(budget)).toEqual({ used: 0.4, promised: 0.2, warn: 0.8 });
     expect(budgetBar({ ...budget, used: 200, promised: 0 })).toEqual({ used: 1, promised: 0, warn: 0.4 });
     expect(budgetBar({ ...budget, allowed: 0, used: 0, promised: 0 }).used).toBe(0);

@@ -256,6 +256,7 @@ _DATA: Final[Mapping[str, Rename]] = {
     "place": _chosen("first", "last", "before", "own"), "before": _named("named_job"), "queue": _QUEUE,
     "priority": _priority, "maxDurationSeconds": _number, "judged": _judged, "tags": _each(_TAG), "report": _report,
     "preempt": lambda _, value: value is True, "idle": lambda _, value: "it left devices idle",
+    "budget": lambda _, value: "a budget is used up",
 }  # fmt: skip
 """What is kept of a request's data, by key."""
 _RULE: Final = _chosen(*Rule)
@@ -286,7 +287,8 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
         "id": _ID, "name": _JOB, "user": _USER, "queue": _QUEUE, "doc": _document, "account": _USER,
     },
     JobRun: {
-        "job": _ID, "roles": _by(_ROLE), "hold": _chosen("dependency", "suspended"), "notes": _empty,
+        "job": _ID, "roles": _by(_ROLE), "hold": _chosen("dependency", "suspended", "budget"), "notes": _empty,
+        "over_budget": lambda _, value: "a budget is used up" if value else "",
         "targets": _by(_NODE), "placements": _by(_ROLE, _by(_NODE)),
     },
     Served: {"model_seconds": _first(_MODEL), "model_speeds": _first(_MODEL)},
