@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -110,7 +111,7 @@ def _of_server(
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A comparison to be made once, or again and again beside the server."""
 
     source: Source
@@ -120,6 +121,7 @@ class _Run:
 
     @property
     def follows(self) -> bool:
+        """Whether it goes on beside the server."""
         return self.ends_at is not None
 
     def report(self, stopped: Event, status: StatusLine) -> ShadowReport:
@@ -135,24 +137,32 @@ class _Run:
 
     def followed(self, stopped: Event, status: StatusLine) -> ShadowReport:
         """Wait until Ctrl-C or the end, show each whole hour meanwhile, and compare all of it then."""
-        assert self.ends_at is not None
+        from corral.control.shadow.comparison import last_moment
+        from corral.control.shadow.source import FolderSource
+        from corral.control.shadow_following import Following
+
+        assert self.ends_at is not None and isinstance(self.source, FolderSource)
         os.nice(5)
+        ends_at = min(self.ends_at, last_moment(self.question.since))
+        is_ending = Event()
+        following = Following(self.source, replace(self.question, stop=lambda: is_ending.is_set() and stopped.is_set()))
         told, next_at = 0, _after_the_hour(time.time())
-        while not stopped.is_set() and (now := time.time()) < self.ends_at:
+        while not stopped.is_set() and (now := time.time()) < ends_at:
             status.tell("beside the server; Ctrl-C shows the report")
             if now >= next_at:
-                report = self._until(now).report(stopped, status)
-                over = report.hours[:-1]
+                following.read()
+                report = asyncio.run(following.report(now, stopped.is_set))
+                over = () if report is None else report.hours[:-1]
                 for hour in over[told:]:
                     status.clear_line()
                     say(hour_line(hour))
-                told, next_at = len(over), _after_the_hour(now)
-            stopped.wait(min(1.0, max(0.0, self.ends_at - now)))
+                told, next_at = max(told, len(over)), _after_the_hour(now)
+            stopped.wait(min(1.0, max(0.0, ends_at - now)))
         stopped.clear()
-        return self._until(min(time.time(), self.ends_at)).report(stopped, status)
-
-    def _until(self, now: float) -> _Run:
-        return replace(self, question=replace(self.question, idle_until=now))
+        is_ending.set()
+        status.tell("comparing the last hours")
+        following.read()
+        return following.finish(min(time.time(), ends_at))
 
 
 def _run_of(
@@ -168,7 +178,7 @@ def _run_of(
     within: str,
     differences: int,
     data_folder: Path | None,
-) -> _Run:
+) -> Run:
     """Raises click.UsageError, and what reading the documents raises."""
     from corral.control.shadow.comparison import Question
     from corral.control.shadow.source import FileSource, FolderSource
@@ -193,7 +203,7 @@ def _run_of(
         most=differences,
         within=_seconds("--within", within),
     )
-    return _Run(source, question, now + seconds if follows else None)
+    return Run(source, question, now + seconds if follows else None)
 
 
 def _check(

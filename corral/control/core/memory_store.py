@@ -122,6 +122,12 @@ class MemoryStore:
         self._rows[record.id] = _Row(new, record.run, revision=record.revision, tasks=dict(record.tasks))
         self._live[record.id] = None
 
+    def forget(self, jobs: Iterable[JobId]) -> None:
+        """Drop jobs that are over."""
+        for job in jobs:
+            self._rows.pop(job, None)
+            self._live.pop(job, None)
+
     # ---- what a core reads and writes
 
     def intents_after(self, seq: int, limit: int = 1000) -> list[Intent]:
@@ -185,7 +191,7 @@ class MemoryStore:
             outbox[seq] = OutboxRow(seq, job, command)
             seqs.append(seq)
         for job in batch.removed_jobs:
-            del self._rows[job]
+            self._rows.pop(job, None)
         return CommitResult(tuple(seqs), len(self.facts))
 
     def done(self, seqs: Iterable[int]) -> None:

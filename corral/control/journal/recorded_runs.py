@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -52,6 +53,24 @@ class Ran(NamedTuple):
 
 
 @dataclass
+class Mean:
+    """A mean of values that are not kept."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float) -> None:
+        """Take one."""
+        self.total += value
+        self.count += 1
+
+    @property
+    def value(self) -> float:
+        """The mean; 0 of none."""
+        return self.total / self.count if self.count else 0.0
+
+
+@dataclass
 class ReadRuns:
     """The runs of tasks, as the steps of a journal tell them one after the other."""
 
@@ -67,6 +86,10 @@ class ReadRuns:
     """By task, the seconds that its last attempt that was stopped before it started had had for that."""
     start_seconds: dict[AttemptId, float] = field(default_factory=dict)
     """The seconds from the command to the start of the attempts that run."""
+    usual_start: Mean = field(default_factory=Mean)
+    """The seconds from the command to the start, of the runs that nobody stopped."""
+    usual_stop: Mean = field(default_factory=Mean)
+    """The seconds from a request to end to the end."""
     _commanded: dict[AttemptId, float] = field(default_factory=dict)
     _stopped: dict[AttemptId, float] = field(default_factory=dict)
 
@@ -106,6 +129,7 @@ class ReadRuns:
         parsed = parse_attempt_id(end.attempt)
         key = parsed.job, parsed.task
         if stopped is not None:
+            self.usual_stop.add(end.at - stopped)
             self.stop_seconds[parsed.job] = max(self.stop_seconds.get(parsed.job, 0.0), end.at - stopped)
         if begun is None:
             if commanded is not None and stopped is not None:
@@ -117,7 +141,16 @@ class ReadRuns:
             return None
         ran = Ran(seconds, end.code, start_seconds, end.at, tuple(self.interrupted.pop(key, ())))
         self.runs.setdefault(key, []).append(ran)
+        self.usual_start.add(start_seconds)
         return ran
+
+    def forget(self, jobs: AbstractSet[JobId]) -> None:
+        """Drop what was read of jobs."""
+        for of_task in (self.runs, self.interrupted, self.unstarted):
+            for key in [each for each in of_task if each[0] in jobs]:
+                del of_task[key]
+        for job in jobs:
+            self.stop_seconds.pop(job, None)
 
 
 class TaskRuns:
@@ -126,6 +159,8 @@ class TaskRuns:
     def __init__(self, runs: Sequence[Ran], after: float = -inf) -> None:
         """Another life that begins at `after` has the earlier runs in common."""
         self._runs = [ran for ran in runs if ran.end > after]
+        self.recorded = True
+        """Whether the present run was recorded, and not one before it repeated."""
         self._at = 0
         self._ends = inf
         self._begun = inf
@@ -141,6 +176,7 @@ class TaskRuns:
         """
         if self._ends <= at:
             self._at, self._served = self._at + 1, 0.0
+        self.recorded = self._at < len(self._runs)
         if not self._runs:
             return None
         ran = self._runs[min(self._at, len(self._runs) - 1)]

@@ -36,6 +36,12 @@ class Retold:
             happening = self._driver.with_jobs(intents)
         self._driver.at(at, happening)
 
+    def forget(self, jobs: Iterable[JobId]) -> None:
+        """Drop jobs that are over; one that is named again is taken over anew."""
+        jobs = set(jobs)
+        self._known -= jobs
+        self._driver.store.forget(jobs)
+
     def know(self, records: Iterable[LiveJob], groups: Mapping[str, tuple[str, ...]]) -> None:
         """Take over jobs that the driver's store does not have, and the groups of users."""
         for record in records:

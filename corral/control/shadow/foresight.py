@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -11,22 +12,22 @@ from typing import Final
 from corral.control.core.intents import IntentsRead
 from corral.control.core.world import Job
 from corral.control.journal.recorded_runs import Ran, ReadRuns, TaskRuns
-from corral.control.journal.records import Begun, Checkpoint, Step, beginning_at, decoded
+from corral.control.journal.records import Begun, Step
 from corral.control.what_if.run_times import RunTimes
-from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import DEVICE
-from corral.model.store_writes import LiveJob
+from corral.model.store_writes import IntentKind, LiveJob
 from corral.model.what_if import PastRun
 from corral.spec.job import UnifiedJob
 
 _MOST_PAST: Final = 5000
 """The last ended jobs from which unknown run times are drawn."""
+_Task = tuple[JobId, TaskKey]
 
 
 @dataclass
 class Foresight:
-    """What a journal says of run times. Times are in seconds since 1970."""
+    """What a journal says of run times, as far as it has been read. Times are in seconds since 1970."""
 
     begun_at: float = inf
     """The time of the beginning from which it is replayed; infinite: it has none."""
@@ -36,97 +37,167 @@ class Foresight:
     """When the last step was made."""
     runs: ReadRuns = field(default_factory=ReadRuns)
     _jobs: dict[JobId, LiveJob] = field(default_factory=dict)
-    _ended: deque[tuple[LiveJob, float]] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
+    """The jobs of which no task has ended well."""
+    _named: dict[JobId, float] = field(default_factory=dict)
+    """When each job was named last, by a request or a beginning."""
+    _ended: deque[PastRun] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
 
     def begin(self, begun: Begun) -> None:
         """Read how the first core began."""
         self.begun_at = begun.at
         self.runs.begin_with(begun.state.jobs, begun.at)
         self._jobs.update((job.id, job) for job in begun.state.jobs)
+        self.begin_again(begun)
+
+    def begin_again(self, begun: Begun) -> None:
+        """Read how a later core began."""
+        self._named.update((job.id, begun.at) for job in begun.state.jobs)
 
     def take(self, step: Step) -> None:
         """Read one step."""
         self.read_until = step.at
         for each in step.inputs:
             if isinstance(each, IntentsRead):
-                self._jobs.update(each.jobs)
+                self._read(each, step.at)
         for attempt, ran in self.runs.take(step):
             job = None if ran.code else self._jobs.pop(parse_attempt_id(attempt).job, None)
             if job is not None:
-                self._ended.append((job, ran.seconds))
+                self._ended.append(PastRun(job.user, job.name, job.queue, _devices(job), ran.seconds))
+
+    def _read(self, read: IntentsRead, at: float) -> None:
+        for intent in read.intents:
+            self._named[intent.job] = at
+            record = read.jobs.get(intent.job)
+            if record is not None and intent.kind == IntentKind.SUBMITTED:
+                self._jobs[intent.job] = record
+        self._named.update((job, at) for job in read.jobs)
 
     def past(self) -> Iterable[PastRun]:
         """The run times of the jobs that ended last."""
-        return [PastRun(job.user, job.name, job.queue, _devices(job), seconds) for job, seconds in self._ended]
+        return self._ended
+
+    def forget(self, live: AbstractSet[JobId], at: float) -> set[JobId]:
+        """Drop the jobs that are not `live` at a time and are not named from then on; returns them."""
+        gone = {job for job, named in self._named.items() if named < at and job not in live}
+        self.runs.forget(gone)
+        for job in gone:
+            del self._named[job]
+            self._jobs.pop(job, None)
+        return gone
 
 
 def _devices(job: LiveJob) -> float:
     return job.summary.devices or UnifiedJob.model_validate_json(job.doc).device_millis / DEVICE
 
 
-def read_ahead(records: Iterable[bytes], since: float, until: float) -> Foresight:
-    """Read from the last beginning before `since` (else the first one) to the end; compared is up to `until`.
+class _Calls:
+    """When a task began and was stopped under the candidate, and its runs that the journal has."""
 
-    Raises InvalidInput for a record that cannot be read.
-    """
-    found = Foresight()
-    for data in records:
-        at = beginning_at(data)
-        if at is not None and (found.begun_at == inf or at <= since):
-            record = decoded(data)
-            found = Foresight()
-            found.begin(record.begun if isinstance(record, Checkpoint) else _begun(record))
-        elif at is None and found.begun_at < inf:
-            record = decoded(data)
-            if isinstance(record, Step):
-                found.take(record)
-                if record.at <= until:
-                    found.until = record.at
-    return found
+    def __init__(self, recorded: list[Ran], after: float) -> None:
+        self._calls: list[tuple[float, bool]] = []
+        self._after = after
+        self.present: Ran | None = None
+        """The run that began last; None: it was not recorded."""
+        self.learn(recorded)
 
+    def learn(self, recorded: list[Ran]) -> None:
+        """Have these be its runs, also for what has happened so far."""
+        self.known = len(recorded)
+        self._runs = TaskRuns(recorded, self._after)
+        for at, stops in self._calls:
+            self._call(at, stops)
 
-def _begun(record: object) -> Begun:
-    if not isinstance(record, Begun):
-        raise InvalidInput("no-beginning", "A record of the journal says that it is a beginning and is none.")
-    return record
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the present run is one that was recorded."""
+        return self._runs.recorded
+
+    def call(self, at: float, *, stops: bool) -> None:
+        """Begin or stop a run."""
+        self._calls.append((at, stops))
+        self._call(at, stops)
+
+    def _call(self, at: float, stops: bool) -> None:
+        if stops:
+            self._runs.stop(at)
+        else:
+            self.present = self._runs.begin(at)
 
 
 class KnownRuns:
-    """How long tasks run under the candidate: as long as they did, else as long as it is to be expected."""
+    """How long tasks run under the candidate: as long as they did, else as long as it is to be expected.
+
+    What is expected is expected anew with each part of the journal that is read.
+    """
 
     def __init__(self, ahead: Foresight, expected: RunTimes, after: float) -> None:
         """Runs that ended before `after`, in seconds since 1970, are left out; `expected` has those not recorded."""
         self._ahead = ahead
         self._after = after
         self._expected = expected
-        self._runs: dict[tuple[JobId, TaskKey], TaskRuns] = {}
-        self._open: dict[tuple[JobId, TaskKey], float] = {}
-        self._started_in = {task: stopped[-1].start_seconds for task, stopped in ahead.runs.interrupted.items()}
-        for attempt, since in ahead.runs.started.items():
-            self._open[_task(attempt)] = since
-            self._started_in[_task(attempt)] = ahead.runs.start_seconds.get(attempt, 0.0)
-        stops = ahead.runs.stop_seconds
-        self._usual_stop = _mean(stops.values())
-        self._usual_start = _mean(ran.start_seconds for runs in ahead.runs.runs.values() for ran in runs)
+        self._tasks: dict[_Task, _Calls] = {}
+        self._guessed: dict[AttemptId, tuple[Job, float, bool]] = {}
+        """The runs going on that are not recorded, when they began, and whether they had started then."""
+        self._open: dict[_Task, float] = {}
+        self._started_in: dict[_Task, float] = {}
+        self._look()
 
-    def begin(self, job: Job, attempt: AttemptId, at: float) -> Ran:
-        """The run of a task that begins now."""
-        return self._of(attempt).begin(at) or self._unrecorded(job, attempt)
+    def begin(self, job: Job, attempt: AttemptId, at: float, *, started: bool = False) -> Ran:
+        """The run of a task that begins now, or that had `started` at a time."""
+        calls = self._of(attempt)
+        calls.call(at, stops=False)
+        if not calls.is_recorded:
+            self._guessed[attempt] = job, at, started
+        return calls.present or self._unrecorded(job, attempt)
 
     def stop(self, attempt: AttemptId, at: float) -> None:
         """The run of a task is stopped."""
-        self._of(attempt).stop(at)
+        self._guessed.pop(attempt, None)
+        self._of(attempt).call(at, stops=True)
 
-    def _of(self, attempt: AttemptId) -> TaskRuns:
-        key = _task(attempt)
-        runs = self._runs.get(key)
-        if runs is None:
-            runs = self._runs[key] = TaskRuns(self._ahead.runs.runs.get(key, ()), self._after)
-        return runs
+    def learn(self, running: Callable[[AttemptId], bool]) -> Iterator[tuple[AttemptId, float, int]]:
+        """Look at what was read ahead since; gives the `running` runs that were not recorded, their new ends and codes."""
+        self._look()
+        for key, calls in self._tasks.items():
+            recorded = self._ahead.runs.runs.get(key, [])
+            if len(recorded) != calls.known:
+                calls.learn(recorded)
+        for attempt, (job, at, started) in list(self._guessed.items()):
+            calls = self._of(attempt)
+            is_running = running(attempt)
+            if calls.is_recorded or not is_running:
+                del self._guessed[attempt]
+            if is_running:
+                if calls.is_recorded:
+                    self._expected.uncount(job.id)
+                ran = calls.present or self._unrecorded(job, attempt)
+                yield attempt, at + (0.0 if started else ran.start_seconds) + ran.seconds, ran.code
+
+    def forget(self, jobs: AbstractSet[JobId]) -> None:
+        """Drop jobs that are over."""
+        for key in [each for each in self._tasks if each[0] in jobs]:
+            del self._tasks[key]
+        self._expected.forget(jobs)
 
     def stop_seconds(self, job: JobId) -> float:
         """How long a task takes to end when it is asked to: as long as the job's did, else as the others did."""
-        return self._ahead.runs.stop_seconds.get(job, self._usual_stop)
+        runs = self._ahead.runs
+        return runs.stop_seconds.get(job, runs.usual_stop.value)
+
+    def _look(self) -> None:
+        runs = self._ahead.runs
+        self._open = {}
+        self._started_in = {task: stopped[-1].start_seconds for task, stopped in runs.interrupted.items()}
+        for attempt, since in runs.started.items():
+            self._open[_task(attempt)] = since
+            self._started_in[_task(attempt)] = runs.start_seconds.get(attempt, 0.0)
+
+    def _of(self, attempt: AttemptId) -> _Calls:
+        key = _task(attempt)
+        calls = self._tasks.get(key)
+        if calls is None:
+            calls = self._tasks[key] = _Calls(self._ahead.runs.runs.get(key, []), self._after)
+        return calls
 
     def _unrecorded(self, job: Job, attempt: AttemptId) -> Ran:
         key = _task(attempt)
@@ -135,21 +206,15 @@ class KnownRuns:
         elapsed = max([0.0 if since is None else self._ahead.read_until - since, *known])
         return Ran(self._expected.drawn(job, elapsed), 0, self._start_seconds(key))
 
-    def _start_seconds(self, key: tuple[JobId, TaskKey]) -> float:
+    def _start_seconds(self, key: _Task) -> float:
         """How long a task takes to start: as long as for its last run, else the usual time more than it had for it."""
         known = self._started_in.get(key)
         if known is not None:
             return known
         had = self._ahead.runs.unstarted.get(key)
-        return 0.0 if had is None else had + self._usual_start
+        return 0.0 if had is None else had + self._ahead.runs.usual_start.value
 
 
-def _mean(values: Iterable[float]) -> float:
-    """The mean; 0 of none."""
-    known = list(values)
-    return sum(known) / len(known) if known else 0.0
-
-
-def _task(attempt: AttemptId) -> tuple[JobId, TaskKey]:
+def _task(attempt: AttemptId) -> _Task:
     parsed = parse_attempt_id(attempt)
     return parsed.job, parsed.task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from math import inf, nextafter
 
 import msgspec
@@ -30,7 +31,7 @@ from corral.control.shadow.foresight import KnownRuns
 from corral.control.what_if.adoption import Ending, adopt_tasks
 from corral.control.what_if.course import live_record
 from corral.kernel.errors import InvalidInput
-from corral.kernel.ids import AttemptId
+from corral.kernel.ids import AttemptId, JobId
 from corral.model.runs import TaskRun
 from corral.spec.errors import shorten
 
@@ -123,6 +124,16 @@ class Candidate:
         self._driver.at(now, ConfigurationRead(rules.configured(now_in_force, in_force.rules)))
         self._driver.run(now)
 
+    def learn(self) -> None:
+        """Have running tasks end as is known now that more of the journal has been read."""
+        for attempt, end, code in self._runs.learn(self._driver.runs):
+            self._driver.end_at(attempt, max(self._driver.now, end), code)
+
+    def forget(self, jobs: AbstractSet[JobId]) -> None:
+        """Drop jobs that are over under both."""
+        self._retold.forget(jobs)
+        self._runs.forget(jobs)
+
     def run_before(self, at: float) -> None:
         """Go on through all that happens before a time."""
         self._driver.run(nextafter(at, -inf))
@@ -149,13 +160,14 @@ class Candidate:
     def _step(self, core: Core, inputs: Sequence[Input], now: float) -> Batch:
         self._store.facts.clear()  # told already; a comparison of weeks would keep them all
         self._store.server_events.clear()
+        self._store.receipts.clear()  # the core has those that it needs
         batch = core.step(inputs, now)
         self._told(core, batch, now)
         return batch
 
     def _ending(self, job: Job, task: TaskRun) -> Ending:
         begun = task.started_at or self._driver.now
-        ran = self._runs.begin(job, job.run.attempt_of(task), begun)
+        ran = self._runs.begin(job, job.run.attempt_of(task), begun, started=True)
         return Ending(max(self._driver.now, begun + ran.seconds), ran.code)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:

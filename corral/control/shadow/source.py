@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -49,6 +51,8 @@ class FolderSource:
             message = f"{folder} is not there; a server with `journal_days` above 0 writes it."
             raise NotFound("no-journal-folder", message)
         self._folder = folder
+        self._at = "", 0
+        """The name of the file that was read last, and how many records of it were read."""
         self.problem = ""
 
     def records(self, since: float) -> Iterator[bytes]:
@@ -56,12 +60,25 @@ class FolderSource:
 
         Raises InvalidInput for a file of a newer version, and Forbidden if the folder is somebody else's.
         """
+        self._at = "", 0
+        yield from self.more(since)
+
+    def more(self, since: float) -> Iterator[bytes]:
+        """The records after those that were read before, at first as `records` gives them; raises as it does.
+
+        Files may have been packed meanwhile, and those that were read may have been deleted.
+        """
         try:
             names = sorted({each.stem for each in self._folder.iterdir() if each.suffix in (OPEN, PACKED)})
-            first = self._first(names, since)
+            last, read = self._at
+            first = bisect_left(names, last) if last else self._first(names, since)
             self.problem = ""
             for name in names[first:]:
-                yield from self._file(name)
+                read = read if name == last else 0
+                for record in islice(self._file(name), read, None):
+                    read += 1
+                    self._at = name, read
+                    yield record
                 if self.problem:
                     return
         except PermissionError:

@@ -59,18 +59,28 @@ class Starts:
         if job not in self._paired and job not in self._alone[candidate]:
             self._ended[candidate][job] = at
 
+    def forget(self, jobs: Iterable[JobId], at: float) -> None:
+        """Count jobs that are over under both as `close` does, and drop them."""
+        jobs = set(jobs)
+        for candidate in (False, True):
+            for job in jobs & self._alone[candidate].keys():
+                self._close(job, self._alone[candidate].pop(job), at, candidate=candidate)
+        for ended in self._ended:
+            for job in jobs & ended.keys():
+                del ended[job]
+        self._paired -= jobs
+
     def close(self, at: float) -> None:
         """Count the jobs that have started under one of both only, as if the other started them now.
 
         Where the other had the job end before, without a start, it counts as started then.
         """
         for candidate in (False, True):
-            ended = self._ended[not candidate]
             for job, started in self._alone[candidate].items():
-                seconds = max(0.0, ended.get(job, at) - started.at)
-                self._count(job, started, seconds if candidate else -seconds, complete=False)
+                self._close(job, started, at, candidate=candidate)
             self._paired.update(self._alone[candidate])
             self._alone[candidate].clear()
+        for ended in self._ended:
             ended.clear()
 
     @property
@@ -82,6 +92,10 @@ class Starts:
     def losses(self) -> tuple[Moved, ...]:
         """The jobs that start latest in comparison."""
         return tuple(nlargest(MOST_MOVED, self._losses, key=lambda moved: -moved.seconds))
+
+    def _close(self, job: JobId, started: Started, at: float, *, candidate: bool) -> None:
+        seconds = max(0.0, self._ended[not candidate].get(job, at) - started.at)
+        self._count(job, started, seconds if candidate else -seconds, complete=False)
 
     def _count(self, job: JobId, started: Started, seconds: float, *, complete: bool) -> None:
         if abs(seconds) <= self._within:

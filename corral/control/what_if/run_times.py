@@ -39,6 +39,12 @@ class RunTimes:
         self.known = Known()
         """How the run times of the jobs asked about were known."""
         self._seed = seed
+        self._counted: dict[str, str] = {}
+        """By job how its run time was known."""
+        self.learn(past)
+
+    def learn(self, past: Iterable[PastRun]) -> None:
+        """Draw from these ended jobs from now on."""
         alike: dict[tuple[str, str, float], list[float]] = defaultdict(list)
         by_queue: dict[str, list[float]] = defaultdict(list)
         everything: list[float] = []
@@ -47,19 +53,28 @@ class RunTimes:
                 times.append(run.seconds)
         self._alike, self._by_queue = _sorted(alike), _sorted(by_queue)
         self._all = sorted(everything)
-        self._counted: set[str] = set()
+
+    def uncount(self, job: str) -> None:
+        """Take a job out of those whose run times were asked for, as another source has its own."""
+        how = self._counted.pop(job, "")
+        if how:
+            setattr(self.known, how, getattr(self.known, how) - 1)
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        """Drop jobs that are over; they stay counted."""
+        for job in jobs:
+            self._counted.pop(job, None)
 
     def drawn(self, job: Job, elapsed: float = 0.0) -> float:
         """How long a job's present attempt runs in all; it has run for `elapsed` already. Infinite: it runs on.
 
         Of a distribution, a time above `elapsed` is drawn. A job that has outlived all of it runs as long again.
         """
-        count = job.id not in self._counted
-        self._counted.add(job.id)
         if longest := job.view.max_duration_seconds:
-            self.known.own += count
+            self._count(job.id, "own")
             return float(max(longest, elapsed))
-        times = self._times(job, count)
+        how, times = self._times(job)
+        self._count(job.id, how)
         if not times:
             return inf
         first = bisect_right(times, elapsed)
@@ -76,21 +91,21 @@ class RunTimes:
     def _normal(self, name: str) -> float:
         return _NORMAL.inv_cdf(max(Random(f"{self._seed} {name}").random(), 1 - _BELOW_ONE))
 
-    def _times(self, job: Job, count: bool) -> list[float]:
+    def _count(self, job: str, how: str) -> None:
+        if job not in self._counted:
+            self._counted[job] = how
+            setattr(self.known, how, getattr(self.known, how) + 1)
+
+    def _times(self, job: Job) -> tuple[str, list[float]]:
+        """The run times of the nearest group that has enough, and its name."""
         devices = job.asked_millis() / 1000
         alike = self._alike.get((job.user, stem(job.name), devices), [])
         if len(alike) >= ENOUGH:
-            self.known.alike += count
-            return alike
+            return "alike", alike
         of_queue = self._by_queue.get(job.terms.queue, [])
         if len(of_queue) >= ENOUGH:
-            self.known.queue += count
-            return of_queue
-        if self._all:
-            self.known.cluster += count
-        else:
-            self.known.nothing += count
-        return self._all
+            return "queue", of_queue
+        return ("cluster" if self._all else "nothing"), self._all
 
 
 def _sorted(groups: Mapping[Group, list[float]]) -> dict[Group, list[float]]:
