@@ -192,7 +192,7 @@ def test_a_notebook_opens_with_the_token_that_the_server_can_compute(platform: P
     from corral.kernel.tokens import job_secret
 
     job = platform.submit(platform.example("notebook/job.yaml", environment("notebook")))
-    url = platform.wait_for(job, r"http://127\.0\.0\.1:\d+/proxy/[0-9a-z]+/main-0/")[0]
+    url = platform.wait_for(job, r"http://127\.0\.0\.1:\d+/proxy/[0-9a-z]+/main-0/notebook/")[0]
     key = read_key(Path(platform.data))
     token = derived_secret(job_secret(key, job), "notebook")
     answer = httpx2.get(f"{url}api/contents", headers={"Authorization": f"token {token}"}, timeout=60)
