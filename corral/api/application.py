@@ -50,6 +50,7 @@ from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, Call
 from corral.api.request_guard import Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
+from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
 from corral.api.stream_limits import StreamCaps, Streams
@@ -135,6 +136,7 @@ def create_app(
     app.state.secure = secure or bool(web and web.services_domain)
     app.state.tailer = events.Tailer(service)
     app.state.streams = Streams(caps or StreamCaps())
+    app.state.message_memory = MessageMemory()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.calls = ApiCallLimits(limits or Calls())

@@ -15,6 +15,8 @@ from websockets.exceptions import ConnectionClosed
 PIECE = b"x" * 65_536
 PIECES = 1600
 """Pieces of the large body: 100 MB."""
+LARGE = 3 * 1024 * 1024
+"""Bytes of a large message of a WebSocket."""
 COOKIES = (
     "plain=1; Path=/app; HttpOnly",
     "corral_session=stolen; Path=/",
@@ -106,6 +108,11 @@ class Target:
         writer.write(b"\x16\x03\x01 not HTTP at all \x00\r\n\r\n")
         await writer.drain()
 
+    async def do_control(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Put a control character into a header."""
+        writer.write(_whole(b"", "X-Odd: a\x01b"))
+        await writer.drain()
+
     async def do_switch(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Change the protocol without being asked."""
         writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: upgrade\r\n\r\n")
@@ -133,6 +140,21 @@ def _whole(body: bytes, *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+async def _begin(socket: ServerConnection) -> None:
+    """Send a large part of a message, and not its end."""
+    more = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"y" * LARGE
+        await more.wait()
+        yield b""
+
+    sending = asyncio.create_task(socket.send(pieces()))
+    await socket.wait_closed()
+    more.set()
+    await asyncio.gather(sending, return_exceptions=True)
+
+
 async def _echo(socket: ServerConnection) -> None:
     """A WebSocket that tells its subprotocol and its request, and then sends back what comes."""
     assert socket.request is not None
@@ -142,6 +164,10 @@ async def _echo(socket: ServerConnection) -> None:
         async for message in socket:
             if message == "close":
                 await socket.close(4321)
+            elif message == "large":
+                await socket.send("z" * LARGE)
+            elif message == "begun":
+                await _begin(socket)
             else:
                 await socket.send(message)
 

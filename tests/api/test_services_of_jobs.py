@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 import httpx2
@@ -15,13 +16,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from corral.api.services import http_exchange
+from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
 from corral.client import Client
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from tests.api.harness import Server, serving
-from tests.api.service_target import PIECE, PIECES, Target, running
+from tests.api.service_target import LARGE, PIECE, PIECES, Target, running
+from tests.waiting import pause
 
 DOCUMENT = {"name": "served", "roles": {"main": {"command": "sleep 1000", "ports": ["web", "ws", "closed"]}}}
 CLOSED = 1
@@ -327,7 +330,7 @@ def test_a_large_body_is_passed_on_as_it_comes(visited: Visited, job: str, brows
     assert answer.text == str(len(PIECE) * PIECES)
 
 
-@pytest.mark.parametrize("rest", ["gigabyte", "many", "nonsense", "switch"])
+@pytest.mark.parametrize("rest", ["gigabyte", "many", "nonsense", "control", "switch"])
 def test_a_service_that_does_not_keep_to_http_is_told_apart(
     visited: Visited, job: str, browser: httpx2.Client, rest: str
 ) -> None:
@@ -353,6 +356,18 @@ def test_an_answer_that_breaks_off_is_not_taken_for_whole(job: str, browser: htt
         browser.get(path(job, "cut"))
 
 
+def test_methods_and_characters_that_http_does_not_pass_on_are_refused(
+    visited: Visited, job: str, browser: httpx2.Client
+) -> None:
+    assert browser.request("TRACE", path(job)).status_code == 405
+    port = int(visited.server.url.rpartition(":")[2])
+    head = f"GET {path(job)}?a=\xff HTTP/1.1\r\nHost: {visited.host(job)}\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as there:
+        there.sendall(f"{head}Cookie: {browser.headers['Cookie']}\r\nConnection: close\r\n\r\n".encode("latin-1"))
+        answer = b"".join(iter(lambda: there.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+
+
 def open_socket(visited: Visited, job: str, cookie: str, **more: Any) -> Any:
     """Open a WebSocket as a browser would; loopback names need no resolver here."""
     there = socket.create_connection(("127.0.0.1", int(visited.server.url.rpartition(":")[2])))
@@ -375,6 +390,39 @@ def test_websockets_are_passed_on_both_ways(visited: Visited, job: str, browser:
         with pytest.raises(ConnectionClosed) as ended:
             opened.recv(timeout=60)
         assert ended.value.rcvd is not None and ended.value.rcvd.code == 4321
+
+
+@pytest.fixture
+def memory(server: Server) -> Iterator[MessageMemory]:
+    """The server's memory for large messages, with room for one of the target's."""
+    before = server.app.state.message_memory
+    server.app.state.message_memory = small = MessageMemory(of_user=LARGE + 1024**2)
+    yield small
+    server.app.state.message_memory = before
+
+
+def test_large_messages_are_passed_on_while_there_is_memory_for_them(
+    visited: Visited, job: str, browser: httpx2.Client, memory: MessageMemory
+) -> None:
+    more: dict[str, Any] = {"origin": f"http://{visited.host(job)}", "subprotocols": ["chat"], "max_size": None}
+    cookie = browser.headers["Cookie"]
+    with ExitStack() as stack:
+        usual, first, second = (stack.enter_context(open_socket(visited, job, cookie, **more)) for _ in range(3))
+        for each in (usual, first, second):
+            each.recv(timeout=60)
+        for _ in range(3):
+            usual.send("large")
+            assert len(usual.recv(timeout=60)) == LARGE
+        first.send("begun")
+        begun = time.monotonic()
+        while memory.total < LARGE // 2:
+            time.sleep(pause(begun))
+        second.send("begun")
+        with pytest.raises(ConnectionClosed) as ended:
+            second.recv(timeout=60)
+        assert ended.value.rcvd is not None and ended.value.rcvd.code == 1013
+        usual.send("small")
+        assert usual.recv(timeout=60) == "small"
 
 
 def test_websockets_need_the_jobs_own_page_and_a_session(visited: Visited, job: str, browser: httpx2.Client) -> None:

@@ -21,6 +21,7 @@ from corral.api.authentication import service_of
 from corral.api.connection_limits import signed_in
 from corral.api.services.headers import Place, for_service
 from corral.api.services.http_exchange import HttpExchange
+from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import check_page, label_of, own_origin
 from corral.api.services.tunnel import Tunnel
 from corral.api.services.websocket_exchange import WebSocketExchange, subprotocols_of
@@ -36,7 +37,14 @@ _PATH: Final = re.compile(
     rb"(?P<prefix>/proxy/(?P<job>[0-9a-z]{13})/(?P<role>[a-z0-9][a-z0-9-]{0,62})-(?P<index>[0-9]{1,7})/"
     rb"(?P<port>[a-z0-9][a-z0-9-]{0,62}))(?P<rest>/[^\x00-\x20\x7f-\xff]*)?"
 )
+_NOT_PASSED_ON: Final = frozenset({"CONNECT", "TRACE"})
 _log = logging.getLogger("corral.api")
+
+
+class MethodNotAllowed(CorralError):
+    """The method would change the protocol, or show the browser what its pages may not see."""
+
+    status = 405
 
 
 class _Asked(NamedTuple):
@@ -111,6 +119,8 @@ class _Request:
         return response
 
     async def _pass_on(self) -> None:
+        if self._scope.get("method") in _NOT_PASSED_ON:
+            raise MethodNotAllowed("method-not-allowed", f"Services are not asked by {self._scope['method']}.")
         check_page(self._connection, self._origin)
         visitor = await self._visitor()
         await signed_in(self._connection, visitor.actor)
@@ -122,7 +132,7 @@ class _Request:
         with streams_of(self._connection).open("forward", visitor.actor.user):
             async with self._ends_with(visitor):
                 async with await Tunnel.open(self._connection, reached.attempt, reached.number) as tunnel:
-                    await self._exchange(tunnel, asked, reached)
+                    await self._exchange(tunnel, asked, reached, visitor.actor.user)
 
     @contextlib.asynccontextmanager
     async def _ends_with(self, visitor: Visitor) -> AsyncIterator[None]:
@@ -139,7 +149,7 @@ class _Request:
             except TimeoutError:
                 raise _ended() from None
 
-    async def _exchange(self, tunnel: Tunnel, asked: _Asked, reached: Reached) -> None:
+    async def _exchange(self, tunnel: Tunnel, asked: _Asked, reached: Reached, user: str) -> None:
         hosts = (reached.host,) if reached.host else ()
         place = Place(self._origin, asked.prefix, reached.keeps_path, reached.number, hosts)
         query = self._scope["query_string"]
@@ -151,8 +161,10 @@ class _Request:
             await HttpExchange(tunnel, place).pass_on(self._scope, target, headers, self._receive, self._send)
         else:
             await self._receive()  # the browser's handshake
-            exchange = WebSocketExchange(tunnel, place, target, subprotocols_of(self._scope))
-            await exchange.pass_on(headers, self._receive, self._send)
+            memory: MessageMemory = self._scope["app"].state.message_memory
+            with memory.share(user) as share:
+                exchange = WebSocketExchange(tunnel, place, target, subprotocols_of(self._scope), share)
+                await exchange.pass_on(headers, self._receive, self._send)
 
     async def _visitor(self) -> Visitor:
         name = _cookie_name(self._origin)

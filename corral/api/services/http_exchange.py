@@ -7,6 +7,7 @@ in size, number and time. What it says beyond HTTP ends the exchange.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -15,8 +16,10 @@ from starlette.types import Receive, Scope, Send
 
 from corral.api.services.headers import Header, Place, from_service
 from corral.api.services.tunnel import Tunnel
-from corral.kernel.errors import CorralError
+from corral.kernel.errors import CorralError, InvalidInput
 
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""Characters that no header may have."""
 _NO_BODY: Final = frozenset({204, 304})
 
 
@@ -55,7 +58,10 @@ class HttpExchange:
 
         Raises BadGateway or Unavailable before a response has begun. A response that breaks later is left incomplete.
         """
-        request = h11.Request(method=scope["method"], target=target, headers=[*headers, *_framing(scope)])
+        try:
+            request = h11.Request(method=scope["method"], target=target, headers=[*headers, *_framing(scope)])
+        except h11.LocalProtocolError:
+            raise InvalidInput("bad-request", "The request has characters that HTTP does not allow.") from None
         await self._write(request)
         sending = asyncio.create_task(self._send_body(receive))
         answering = asyncio.create_task(self._answer(scope["method"], send))
@@ -127,7 +133,7 @@ class HttpExchange:
             raise _nonsense() from None
         if not isinstance(event, h11.Response) or not 200 <= event.status_code <= 599:
             raise _nonsense()
-        if len(event.headers) > self._limits.headers:
+        if len(event.headers) > self._limits.headers or any(_CONTROL.search(value) for _, value in event.headers):
             raise _nonsense()
         return event
 

@@ -17,7 +17,9 @@ from websockets.uri import parse_uri
 
 from corral.api.services.headers import Header, Place
 from corral.api.services.http_exchange import BadGateway
+from corral.api.services.message_memory import MessageShare
 from corral.api.services.tunnel import Tunnel
+from corral.kernel.errors import TooManyRequests
 
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of one message of a service. Those of browsers are bounded by `corral.api.websocket_protocol`."""
@@ -25,6 +27,7 @@ _FRAGMENTS: Final = 1024
 _HANDSHAKE_SECONDS: Final = 30.0
 _TOO_BIG: Final = 1009
 _GONE: Final = 1001
+_TRY_AGAIN: Final = 1013
 _WRITTEN: Final = frozenset(
     {
         b"host", b"connection", b"upgrade", b"sec-websocket-key", b"sec-websocket-version",
@@ -37,8 +40,11 @@ _WRITTEN: Final = frozenset(
 class WebSocketExchange:
     """The two halves of one WebSocket."""
 
-    def __init__(self, tunnel: Tunnel, place: Place, target: bytes, subprotocols: Sequence[str]) -> None:
+    def __init__(
+        self, tunnel: Tunnel, place: Place, target: bytes, subprotocols: Sequence[str], memory: MessageShare
+    ) -> None:
         self._tunnel = tunnel
+        self._memory = memory
         self._protocol = ClientProtocol(
             parse_uri(f"ws://{place.host}{target.decode('latin-1')}"),
             subprotocols=[Subprotocol(each) for each in subprotocols] or None,
@@ -46,6 +52,8 @@ class WebSocketExchange:
         )
         self._fragments: list[bytes] = []
         self._text = False
+        self._ended_with = _GONE
+        """The code for the browser where the service sent none."""
 
     async def pass_on(self, headers: Sequence[Header], receive: Receive, send: Send) -> None:
         """Open the service's WebSocket, accept the browser's, and pass messages on until either ends.
@@ -119,6 +127,13 @@ class WebSocketExchange:
                 return
             data = await self._tunnel.receive()
             if data:
+                try:
+                    self._memory.grow(len(data))
+                except TooManyRequests:
+                    self._ended_with = _TRY_AGAIN
+                    self._protocol.fail(_TRY_AGAIN)
+                    await self._flush()
+                    return
                 self._protocol.receive_data(data)
             else:
                 self._protocol.receive_eof()
@@ -144,12 +159,17 @@ class WebSocketExchange:
                     return False
             else:
                 await send({"type": "websocket.send", "bytes": whole})
+            self._memory.clear()
         return True
 
     def _close_code(self) -> int:
         """The code with which the service closed, where it may be sent on."""
         code = self._protocol.close_rcvd.code if self._protocol.close_rcvd is not None else None
-        return code if code is not None and (1000 <= code <= 1003 or 1007 <= code <= 1014 or code >= 3000) else _GONE
+        return (
+            code
+            if code is not None and (1000 <= code <= 1003 or 1007 <= code <= 1014 or code >= 3000)
+            else self._ended_with
+        )
 
 
 def subprotocols_of(scope: Scope) -> list[str]:
