@@ -213,6 +213,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
         oidc_redirect_url=settings.oidc_redirect_url,
+        services_domain=settings.services_domain,
     )
 
 

@@ -219,6 +219,12 @@ class Settings(BaseSettings):
         pattern=r"^$|^https?://[^?#]+$",
         description="The URL under which browsers reach the server; empty: `advertise`, else the address of each call.",
     )
+    services_domain: str = Field(
+        default="",
+        description="A domain whose names all lead to this server, such as `jobs.example.org`: each job has an origin "
+        "below it, where browsers open its notebook and other services. It needs a `public_url` with `https://` that "
+        "is not below it. Empty: services are opened only where browsers reach the server by a loopback address.",
+    )
     oidc_issuer: str = Field(
         default="",
         description="Sign-in with OpenID Connect: the provider's issuer, an `https://` URL under which it has "

@@ -48,6 +48,10 @@ from corral.api.openapi import describe
 from corral.api.portal import Portal
 from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
 from corral.api.request_guard import Guard
+from corral.api.services import routes as services
+from corral.api.services.gate import ServiceGate
+from corral.api.services.message_memory import MessageMemory
+from corral.api.services.origins import checked_domain
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
 from corral.api.stream_limits import StreamCaps, Streams
 from corral.api.tenants import Routes
@@ -73,6 +77,8 @@ class WebSettings(NamedTuple):
     oidc: OpenId | None = None
     oidc_redirect_url: str = ""
     """The redirect URI given to the provider; empty: the callback below the public URL."""
+    services_domain: str = ""
+    """The domain below which each job has an origin for its services; empty: none but on loopback."""
 
 
 health = APIRouter(tags=["health"])
@@ -127,18 +133,22 @@ def create_app(
     app.state.service = service
     app.state.clock = clock
     app.state.connect = connect
-    app.state.secure = secure
+    app.state.secure = secure or bool(web and web.services_domain)
     app.state.tailer = events.Tailer(service)
     app.state.streams = Streams(caps or StreamCaps())
+    app.state.message_memory = MessageMemory()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.calls = ApiCallLimits(limits or Calls())
-    for name, value in (web or WebSettings())._asdict().items():
+    web = web or WebSettings()
+    web = web._replace(services_domain=checked_domain(web.services_domain, web.public_url))
+    for name, value in web._asdict().items():
         setattr(app.state, name, value)
     app.state.oidc_onward = {}
     app.state.error_shapes = tuple(each.errors for each in tenants if each.errors is not None)
     app.add_middleware(FastPath)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder, shapes=app.state.error_shapes)
+    app.add_middleware(ServiceGate)
     error_handlers.install(app)
     for module in (
         session,
@@ -147,6 +157,7 @@ def create_app(
         logs,
         events,
         exec,
+        services,
         code,
         node_health,
         cluster,

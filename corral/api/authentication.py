@@ -46,10 +46,12 @@ def token_of(connection: HTTPConnection) -> str:
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("bad-authorization", "The Authorization header must read: Bearer TOKEN.")
         return _bounded(token.strip())
-    token = connection.cookies.get(COOKIE, "")
+    token = connection.cookies.get(session_cookie(connection), "")
     if not token:
         raise Unauthenticated("not-signed-in", "Sign in first: corral login URL, or send Authorization: Bearer TOKEN.")
     method = connection.scope.get("method", "")
+    if connection.headers.get("sec-fetch-site", "") in ("same-site", "cross-site"):
+        raise Forbidden("csrf", "The session cookie is good only for this server's own pages.")
     if connection.scope["type"] == "websocket":
         _check_origin(connection)
     elif method not in _SAFE and connection.headers.get(CSRF_HEADER) != "1":
@@ -93,14 +95,29 @@ Caller = Annotated[Actor, Depends(current_actor)]
 """The type of a route parameter that holds the authenticated actor."""
 
 
-def set_session(response: Response, token: str, max_age: int, *, secure: bool) -> None:
+def session_cookie(connection: HTTPConnection) -> str:
+    """Return the name of the portal's cookie.
+
+    Where jobs have origins below a domain it has a prefix, with which browsers take it from the portal's host alone.
+    """
+    return own_cookie(connection, COOKIE)
+
+
+def own_cookie(connection: HTTPConnection, name: str) -> str:
+    """Return the name that a cookie of the portal has on this server."""
+    return f"__Host-{name}" if connection.app.state.services_domain else name
+
+
+def set_session(request: HTTPConnection, response: Response, token: str, max_age: int) -> None:
     """Set the session cookie in the browser."""
-    response.set_cookie(COOKIE, token, max_age=max_age, path="/", secure=secure, httponly=True, samesite="strict")
+    name, secure = session_cookie(request), request.app.state.secure
+    response.set_cookie(name, token, max_age=max_age, path="/", secure=secure, httponly=True, samesite="strict")
 
 
-def clear_session(response: Response, *, secure: bool) -> None:
+def clear_session(request: HTTPConnection, response: Response) -> None:
     """Delete the session cookie in the browser."""
-    response.delete_cookie(COOKIE, path="/", secure=secure, httponly=True, samesite="strict")
+    name, secure = session_cookie(request), request.app.state.secure
+    response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="strict")
 
 
 def _bounded(token: str) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request, WebSocket
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -50,7 +51,7 @@ async def exec_(
             held.enter_context(streams_of(socket).open("exec", actor.user))
             attempt = await service_of(socket).task_connections.open_exec(actor, ref, role, index)
             query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
-            control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
+            control = await connect_to_control(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
         except CorralError as error:
             await _refuse(socket, error)
             return
@@ -65,7 +66,7 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
             actor = await current_actor(socket)
             held.enter_context(streams_of(socket).open("forward", actor.user))
             attempt, number = await service_of(socket).task_connections.open_port(actor, ref, role, index, port)
-            control = await _connect(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
+            control = await connect_to_control(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
         except CorralError as error:
             await _refuse(socket, error)
             return
@@ -84,7 +85,11 @@ def _check_words(words: list[str]) -> None:
         raise InvalidInput("invalid-command", "A word of the command has a NUL character; leave it out.")
 
 
-async def _connect(socket: WebSocket, path: str) -> ClientConnection:
+async def connect_to_control(socket: HTTPConnection, path: str) -> ClientConnection:
+    """Open a WebSocket to control at `path`.
+
+    Raises Unavailable.
+    """
     try:
         connected: ClientConnection = await socket.app.state.connect(path)
         return connected

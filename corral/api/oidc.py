@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from corral.api.authentication import COOKIE, clear_session, current_actor, service_of, set_session
+from corral.api.authentication import clear_session, current_actor, own_cookie, service_of, session_cookie, set_session
 from corral.api.json_responses import Json, answers, no_content, refused_with
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unauthenticated
 from corral.model.views import OidcView, SignedIn
@@ -135,7 +135,7 @@ async def begin(request: Request, next: Mapping[str, str]) -> Response:
     begun = await openid_of(request).begin(request.app.state.oidc_redirect_url or public_url(request) + CALLBACK, next)
     response = RedirectResponse(begun.address, 303)
     response.set_cookie(
-        _cookie(begun.state),
+        _cookie(request, begun.state),
         begun.sealed,
         max_age=MINUTES * 60,
         path="/",
@@ -149,7 +149,7 @@ async def begin(request: Request, next: Mapping[str, str]) -> Response:
 async def finish(request: Request) -> Response:
     """Finish the sign-in of a browser that returns from the provider, and redirect it."""
     answer = {name: value for name, value in request.query_params.items() if name in _TAKEN}
-    cookie = _cookie(answer.get("state", ""))
+    cookie = _cookie(request, answer.get("state", ""))
     openid, service = openid_of(request), service_of(request)
     try:
         person, next = await openid.finish(answer, request.cookies.get(cookie, ""))
@@ -183,7 +183,7 @@ async def leave(request: Request) -> Response:
     """
     openid, service = openid_of(request), service_of(request)
     target = public_url(request) + "/sign-in"
-    if not request.cookies.get(COOKIE):
+    if not request.cookies.get(session_cookie(request)):
         return RedirectResponse(target, 303)
     try:
         actor = await current_actor(request)
@@ -192,7 +192,7 @@ async def leave(request: Request) -> Response:
     at_provider = await service.openid_sessions.has_session(actor)
     await service.sessions.sign_out(actor)
     response = RedirectResponse(await openid.leave(target) if at_provider else target, 303)
-    clear_session(response, secure=request.app.state.secure)
+    clear_session(request, response)
     return response
 
 
@@ -220,7 +220,7 @@ async def _form(request: Request) -> list[tuple[str, str]]:
 def _hand_out(request: Request, response: Response, signed: SignedIn) -> None:
     expires = datetime.fromisoformat(signed.expires_at).timestamp()
     age = max(0, int(expires - request.app.state.clock.now()))
-    set_session(response, signed.token, age, secure=request.app.state.secure)
+    set_session(request, response, signed.token, age)
 
 
 def _refused(request: Request, error: CorralError) -> Response:
@@ -228,6 +228,6 @@ def _refused(request: Request, error: CorralError) -> Response:
     return RedirectResponse(f"/sign-in?{urlencode({'refused': error.code})}", 303)
 
 
-def _cookie(state: str) -> str:
+def _cookie(request: Request, state: str) -> str:
     """Return the name of one sign-in's cookie, so that sign-ins in two windows do not disturb each other."""
-    return _COOKIE + hashlib.sha256(state.encode()).hexdigest()[:16]
+    return own_cookie(request, _COOKIE + hashlib.sha256(state.encode()).hexdigest()[:16])

@@ -15,7 +15,7 @@ _NOT_BUILT: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><tit
 <p>The portal has not been built into this installation. Build it with <code>make portal</code> in a source tree,
 or install a released wheel. The command line and the API work without it: <code>corral ls</code>,
 <a href="/openapi.json">/openapi.json</a>.</p></body></html>"""
-_NOT_PAGES: Final = ("/api/", "/rest-server/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+_NOT_PAGES: Final = ("/api/", "/proxy/", "/rest-server/", "/healthz", "/readyz", "/metrics", "/openapi.json")
 
 
 class Portal:

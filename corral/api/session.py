@@ -52,7 +52,7 @@ async def login(request: Request) -> Json:
     response = Json(signed)
     expires = datetime.fromisoformat(signed.expires_at).timestamp()
     age = max(0, int(expires - request.app.state.clock.now()))
-    set_session(response, signed.token, age, secure=request.app.state.secure)
+    set_session(request, response, signed.token, age)
     return response
 
 
@@ -61,7 +61,7 @@ async def logout(request: Request, actor: Caller) -> Json:
     """Revoke the token that this call was made with."""
     await service_of(request).sessions.sign_out(actor)
     response = no_content()
-    clear_session(response, secure=request.app.state.secure)
+    clear_session(request, response)
     return response
 
 

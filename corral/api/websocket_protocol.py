@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
     from websockets.frames import Frame
 
 MESSAGE_LIMIT: Final = 256 * 1024
@@ -27,6 +28,12 @@ WEB_SOCKETS: Final[dict[str, Any]] = {"ws_max_size": MESSAGE_LIMIT, "ws_per_mess
 
 class BoundedSocket(WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message, and wait until most of it was taken: then its memory is free, too."""
+        await super().send(message)
+        if message["type"] == "websocket.send":
+            await self.writable.wait()
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment of a message; too many fragments end the connection."""

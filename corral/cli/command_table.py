@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("exec", "Jobs", "Run a command inside a running task."),
     "cp": ("cp", "Jobs", "Copy files to or from a running task."),
+    "open": ("open_service", "Jobs", "Open a service of a running job in a browser."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),
     "nodes": ("cluster", "Cluster", "List nodes, their devices and the jobs on them."),
     "cells": ("queues", "Cluster", "Show the cells as a tree: who owns and who uses them."),

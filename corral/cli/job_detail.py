@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from corral.client.schema import JobDetail
 
 _SHOWN = 40
+_OPENED = 4
+"""Services whose commands are shown."""
 
 
 def detail_text(job: JobDetail) -> str:
@@ -42,11 +44,24 @@ def _head(job: JobDetail) -> str:
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
-        "Open it": f"corral forward {job['name']}"
-        if job["jobType"] == "notebook" and job["state"] == "running"
-        else "",
+        "Open it": _services(job),
     }
     return fields(pairs)
+
+
+def _services(job: JobDetail) -> str:
+    """Return the commands that open the services of a running job, those of the first task of each role."""
+    if job["state"] != "running":
+        return ""
+    named = [
+        (f"{role['name']}-0", name)
+        for role in job["document"]["spec"]["roles"]
+        for name in [*(["notebook"] if job["jobType"] == "notebook" else []), *(each["name"] for each in role["ports"])]
+    ]
+    if len(named) == 1 and job["tasks"]["total"] == 1:
+        return f"corral open {job['name']}"
+    commands = [f"corral open {job['name']} {task} {name}" for task, name in dict.fromkeys(named)]
+    return "; ".join(commands[:_OPENED]) + ("; …" if len(commands) > _OPENED else "")
 
 
 def _waited(job: JobDetail) -> str:

@@ -230,6 +230,8 @@ class AsyncClient:
         return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
 
     ports = _asks(operations.streams.ports)
+    services = _asks(operations.streams.services)
+    open_service = _asks(operations.streams.open_service)
 
     # -- cluster
 

@@ -958,6 +958,13 @@ class OidcView(TypedDict):
     label: str
 
 
+class OpenedService(TypedDict):
+    """An address that opens a service in one browser, once."""
+
+    url: str
+    expiresAt: str
+
+
 class OtherApplication(TypedDict):
     """A running or waiting application of the cluster that is not Corral's."""
 
@@ -1224,6 +1231,20 @@ class SeriesView(TypedDict):
     """The least value of each step."""
     high: list[float | None]
     """The greatest value of each step."""
+
+
+class ServiceView(TypedDict):
+    """A port of a running task that the job file declares, which a browser may open."""
+
+    task: str
+    name: str
+    port: int
+
+
+class ServicesView(TypedDict):
+    """The services of the first running tasks of a job."""
+
+    items: list[ServiceView]
 
 
 class ShareView(TypedDict):

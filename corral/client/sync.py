@@ -219,6 +219,8 @@ class Client:
         return ExecStream(self.url + operations.streams.reach(ref, role, index, port).path, self.token, ca=self.ca)
 
     ports = _asks(operations.streams.ports)
+    services = _asks(operations.streams.services)
+    open_service = _asks(operations.streams.open_service)
 
     # -- cluster
 

@@ -15,7 +15,7 @@ PURPOSE: Final = "notebook"
 
 def base_url(job_id: str, task: str) -> str:
     """The URL path of a task's notebook; a proxy can pass requests on unchanged."""
-    return f"/proxy/{job_id}/{task}/"
+    return f"/proxy/{job_id}/{task}/{PORT}/"
 
 
 class Notebook(Framework):

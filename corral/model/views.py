@@ -545,6 +545,27 @@ class PortsView(Record, frozen=True):
     """For a notebook: the URL path after its port's address, with its token."""
 
 
+class ServiceView(Record, frozen=True):
+    """A port of a running task that the job file declares, which a browser may open."""
+
+    task: str
+    name: str
+    port: int
+
+
+class ServicesView(Record, frozen=True):
+    """The services of the first running tasks of a job."""
+
+    items: tuple[ServiceView, ...]
+
+
+class OpenedService(Record, frozen=True):
+    """An address that opens a service in one browser, once."""
+
+    url: str
+    expires_at: str
+
+
 class PeersView(Record, frozen=True):
     """The started tasks of a job attempt, for the tasks themselves."""
 

@@ -20,6 +20,7 @@ from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.idle_jobs import IdleJobs
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_rule import JobRules
+from corral.service.jobs.job_services import JobServices
 from corral.service.jobs.jobs import Jobs
 from corral.service.jobs.receipts import Receipts
 from corral.service.jobs.runtime_calls import RuntimeCalls
@@ -100,6 +101,7 @@ class Service:
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)
         self.task_connections = TaskConnections(context)
+        self.job_services = JobServices(context, self.authentication)
         self.code_archives = CodeArchives(context)
         self.task_logs = TaskLogs(context)
         # the cluster and its configuration

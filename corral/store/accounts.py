@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, literal, select, update
 
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
 from corral.kernel.plug_ins import SECRETS_OF_ACCOUNTS, plug_ins
@@ -250,9 +250,15 @@ class Accounts(Database):
 
     async def find_token(self, token_hash: str) -> tuple[Token, User, list[Group]] | None:
         """The token with this hash, its user, and those of the user's groups that exist."""
+        return await self._token_and_user(_tokens.c.hash == token_hash)
 
+    async def find_token_by_id(self, token_id: str) -> tuple[Token, User, list[Group]] | None:
+        """The token with this id, its user, and those of the user's groups that exist."""
+        return await self._token_and_user(_tokens.c.id == token_id)
+
+    async def _token_and_user(self, wanted: ColumnElement[bool]) -> tuple[Token, User, list[Group]] | None:
         def run(connection: Any) -> tuple[Token, User, list[Group]] | None:
-            row = connection.execute(select(_tokens).where(_tokens.c.hash == token_hash)).first()
+            row = connection.execute(select(_tokens).where(wanted)).first()
             if row is None:
                 return None
             user = connection.execute(_USER, {"n": row.user}).first()

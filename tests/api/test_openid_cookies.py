@@ -31,7 +31,7 @@ class Known:
 def request() -> Request:
     known = OpenId(OpenIdSettings(ISSUER, "corral"), SecretBox(b"k" * 32), VirtualClock(1.0), cast(Provider, Known()))
     url = "https://corral.example/api/v2/authn/oidc/return"
-    state = SimpleNamespace(oidc=known, oidc_redirect_url=url, public_url="", secure=True)
+    state = SimpleNamespace(oidc=known, oidc_redirect_url=url, public_url="", secure=True, services_domain="")
     return cast(Request, SimpleNamespace(app=SimpleNamespace(state=state)))
 
 

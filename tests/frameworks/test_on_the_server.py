@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from corral.kernel.tokens import derived_secret
 from tests.frameworks.environments import ROOT, cache_folder, digits, environment
+from tests.frameworks.notebook_visits import NotebookVisit
 from tests.frameworks.platform import Platform
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
@@ -192,7 +194,7 @@ def test_a_notebook_opens_with_the_token_that_the_server_can_compute(platform: P
     from corral.kernel.tokens import job_secret
 
     job = platform.submit(platform.example("notebook/job.yaml", environment("notebook")))
-    url = platform.wait_for(job, r"http://127\.0\.0\.1:\d+/proxy/[0-9a-z]+/main-0/")[0]
+    url = platform.wait_for(job, r"http://127\.0\.0\.1:\d+/proxy/[0-9a-z]+/main-0/notebook/")[0]
     key = read_key(Path(platform.data))
     token = derived_secret(job_secret(key, job), "notebook")
     answer = httpx2.get(f"{url}api/contents", headers={"Authorization": f"token {token}"}, timeout=60)
@@ -200,6 +202,14 @@ def test_a_notebook_opens_with_the_token_that_the_server_can_compute(platform: P
     assert httpx2.get(f"{url}api/contents", timeout=60).status_code == 403
     listed = platform.corral("exec", job, "main-0", "--", "jupyter", "server", "list")
     assert f"{url}?token={token}" in listed
+    server = platform.client.url
+    visit = NotebookVisit(server, str(platform.client.open_service(job, "main", 0, "notebook")["url"]))
+    assert urlsplit(url).path == visit.base
+    page = visit.get("lab")
+    assert page.status_code == 200 and "<title>JupyterLab</title>" in page.text
+    assert "first.ipynb" in [entry["name"] for entry in visit.get("api/contents").json()["content"]]
+    assert visit.run("print(6 * 7)") == "42\n"
+    visit.http.close()
     platform.corral("stop", job)
 
 

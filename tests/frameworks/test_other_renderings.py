@@ -182,7 +182,7 @@ def test_a_notebook_has_a_path_of_its_own_and_its_token_in_the_environment_only(
         "--ServerApp.ip=$(peer:main-0:host)",
         "--ServerApp.port=$(peer:main-0:port:notebook)",
         "--ServerApp.port_retries=0",
-        "--ServerApp.base_url=/proxy/0123456789abc/main-0/",
+        "--ServerApp.base_url=/proxy/0123456789abc/main-0/notebook/",
         "--ServerApp.root_dir=.",
     )
     assert task.env["JUPYTER_TOKEN"] == f"$(secret:{PURPOSE})"

@@ -130,7 +130,7 @@ def test_jupyter_answers_on_its_own_path_to_its_token_alone(tmp_path: Path) -> N
     with local_gang(tmp_path, environment("notebook")) as local:
         local.start(example("notebook/job.yaml", "main-0"))
         local.wait_for("main-0", "is running at")
-        base = f"http://127.0.0.1:{local.port('main-0', 'notebook')}/proxy/{JobId('0123456789abc')}/main-0"
+        base = f"http://127.0.0.1:{local.port('main-0', 'notebook')}/proxy/{JobId('0123456789abc')}/main-0/notebook"
         token = {"Authorization": "token test-secret-notebook"}
         assert httpx2.get(f"{base}/api/contents", timeout=60).status_code == 403
         listed = httpx2.get(f"{base}/api/contents", headers=token, timeout=60).json()

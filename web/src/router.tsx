@@ -77,6 +77,12 @@ const job = createRoute({
   component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
 });
 
+const openService = createRoute({
+  getParentRoute: () => frame,
+  path: '/jobs/$ref/open/$task/$port',
+  component: lazyRouteComponent(() => import('./pages/OpenService'), 'OpenService'),
+});
+
 const submit = createRoute({
   getParentRoute: () => frame,
   path: '/submit',
@@ -207,7 +213,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
+  home, job, openService, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
   storage, users, batch, groups,
 ];
 

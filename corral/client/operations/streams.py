@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import PortsView, Uploaded
+    from corral.client.schema import OpenedService, PortsView, ServicesView, Uploaded
 
 
 def log(
@@ -82,3 +82,13 @@ def reach(ref: str, role: str, index: int, port: str) -> Call[bytes]:
 def ports(ref: str, role: str, index: int) -> Call[PortsView]:
     """Return the ports of a running task, with the path of a notebook behind one of them."""
     return call("GET", job_path(ref, "tasks", role, index, "ports"))
+
+
+def services(ref: str) -> Call[ServicesView]:
+    """Return the services of a job: the declared ports of its running tasks, which a browser may open."""
+    return call("GET", job_path(ref, "services"))
+
+
+def open_service(ref: str, role: str, index: int, port: str) -> Call[OpenedService]:
+    """Return an address that opens a service of a job in a browser, within a minute and once."""
+    return call("POST", job_path(ref, "services", role, index, port))

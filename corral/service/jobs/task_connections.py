@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corral.frameworks.notebook import base_url
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import derived_secret, job_secret
@@ -53,7 +54,7 @@ class TaskConnections:
         if UnifiedJob.model_validate_json(record.doc).spec.job_type != "notebook":
             return PortsView(task.ports)
         token = derived_secret(job_secret(self._context.key, JobId(record.id)), "notebook")
-        return PortsView(task.ports, f"/proxy/{record.id}/{role}-{index}/?token={token}")
+        return PortsView(task.ports, f"{base_url(record.id, f'{role}-{index}')}?token={token}")
 
     async def _entered(self, actor: Actor, ref: str, role: str, index: int, **said: str) -> tuple[JobRecord, TaskRun]:
         record, decision = await self._context.job_for(actor, ref, "job.exec")

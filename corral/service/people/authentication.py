@@ -61,6 +61,10 @@ class Authentication:
         """Accept tokens of another form from now on."""
         self._formats.append(form)
 
+    def has_form(self, token: str) -> bool:
+        """Whether a text has the form of a token of this server, good or not."""
+        return token.startswith((TOKEN_PREFIX, JOB_TOKEN_PREFIX)) or any(each.has_form(token) for each in self._formats)
+
     async def authenticate(self, token: str) -> Actor:
         """Return the actor that a token belongs to.
 
@@ -77,18 +81,34 @@ class Authentication:
         if known is None or now - known[0] > _CACHE_SECONDS:
             if form is not None and not await form.accepts(token):
                 raise _bad_token()
-            known = await self._look_up(hashed, now)
+            known = await self._keep(hashed, await self._store.find_token(hashed), now)
+        return self._unexpired(hashed, known, now)
+
+    async def of_token(self, token_id: str) -> Actor:
+        """Return the actor of the token with this id, which the caller must have verified otherwise.
+
+        Raises Unauthenticated when it is unknown, expired or revoked, or its account is disabled.
+        """
+        now, key = self._clock.now(), f"id:{token_id}"
+        known = self._known.get(key)
+        if known is None or now - known[0] > _CACHE_SECONDS:
+            known = await self._keep(key, await self._store.find_token_by_id(token_id), now)
+        return self._unexpired(key, known, now)
+
+    def _unexpired(self, key: str, known: tuple[float, Actor, float | None], now: float) -> Actor:
         _, actor, expires_at = known
         if expires_at is not None and expires_at <= now:
-            self._known.pop(hashed, None)
+            self._known.pop(key, None)
             raise Unauthenticated("token-expired", "This token has expired; sign in again with `corral login`.")
         self._touch(actor.token_id, now)
         return actor
 
-    async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
-        found = await self._store.find_token(hashed)
+    async def _keep(
+        self, key: str, found: tuple[Token, User, list[Group]] | None, now: float
+    ) -> tuple[float, Actor, float | None]:
+        """Keep what a token says under a key, for seconds."""
         if found is None:
-            self._known.pop(hashed, None)
+            self._known.pop(key, None)
             raise _bad_token()
         token, user, groups = found
         if token.revoked_at is not None:
@@ -98,7 +118,7 @@ class Authentication:
         if len(self._known) >= _CACHE_SIZE:
             self._known.clear()
         known = (now, await self._actor(token, user, groups), token.expires_at)
-        self._known[hashed] = known
+        self._known[key] = known
         return known
 
     async def account(self, name: str) -> Actor:
@@ -146,9 +166,9 @@ class Authentication:
 
     def forget(self, token_id: str = "", user: str = "") -> None:
         """Drop a token or a user's tokens from the cache, after a change."""
-        for hashed, (_, actor, _) in list(self._known.items()):
+        for key, (_, actor, _) in list(self._known.items()):
             if actor.token_id == token_id or actor.user == user:
-                del self._known[hashed]
+                del self._known[key]
 
     def forget_all(self) -> None:
         """Drop all tokens from the cache, after a change of what groups grant."""

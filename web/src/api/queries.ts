@@ -20,9 +20,11 @@ import type {
   Node,
   Notification,
   Oidc,
+  OpenedService,
   Page,
   Queue,
   Readiness,
+  Services,
   Task,
   Token,
   Top,
@@ -122,6 +124,29 @@ export const allTasks = (ref: string) =>
       }
       return found;
     },
+  });
+
+/** The services of a job that a browser may open. */
+export const services = (ref: string) =>
+  queryOptions({
+    queryKey: ['job', ref, 'services'],
+    queryFn: ({ signal }) => call<Services>(`/jobs/${part(ref)}/services`, { signal }),
+  });
+
+/** An address that opens a service once: it is asked for once, and not kept. */
+export const openedService = (ref: string, task: string, port: string) =>
+  queryOptions({
+    queryKey: ['opened-service', ref, task, port],
+    queryFn: () => {
+      const at = task.lastIndexOf('-');
+      const where = [task.slice(0, at), task.slice(at + 1), port].map(part).join('/');
+      return call<OpenedService>(`/jobs/${part(ref)}/services/${where}`, { method: 'POST' });
+    },
+    staleTime: Infinity,
+    gcTime: 0,
+    retry: false,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
   });
 
 export const events = (ref: string) =>

@@ -2379,6 +2379,14 @@ export interface components {
             comingUsers?: string[];
         };
         /**
+         * OpenedService
+         * @description An address that opens a service in one browser, once.
+         */
+        OpenedService: {
+            url: string;
+            expiresAt: string;
+        };
+        /**
          * OtherApplication
          * @description A running or waiting application of the cluster that is not Corral's.
          */
@@ -3033,6 +3041,22 @@ export interface components {
             low: (number | null)[];
             /** @description The greatest value of each step. */
             high: (number | null)[];
+        };
+        /**
+         * ServiceView
+         * @description A port of a running task that the job file declares, which a browser may open.
+         */
+        ServiceView: {
+            task: string;
+            name: string;
+            port: number;
+        };
+        /**
+         * ServicesView
+         * @description The services of the first running tasks of a job.
+         */
+        ServicesView: {
+            items: components["schemas"]["ServiceView"][];
         };
         /**
          * ShadowComparisons
@@ -3944,6 +3968,7 @@ export type NodeView = components['schemas']['NodeView'];
 export type NotificationView = components['schemas']['NotificationView'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
+export type OpenedService = components['schemas']['OpenedService'];
 export type OtherApplication = components['schemas']['OtherApplication'];
 export type Overrides = components['schemas']['Overrides'];
 export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
@@ -3995,6 +4020,8 @@ export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
 export type SeriesAnswer = components['schemas']['SeriesAnswer'];
 export type SeriesView = components['schemas']['SeriesView'];
+export type ServiceView = components['schemas']['ServiceView'];
+export type ServicesView = components['schemas']['ServicesView'];
 export type ShadowComparisons = components['schemas']['ShadowComparisons'];
 export type ShadowReport = components['schemas']['ShadowReport'];
 export type ShadowRequest = components['schemas']['ShadowRequest'];

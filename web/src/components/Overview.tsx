@@ -15,6 +15,7 @@ import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
 import { JobSeries } from './JobSeries';
 import { Receipts } from './Receipts';
+import { Services } from './Services';
 import { TaskTable } from './TaskTable';
 import { Waiting } from './Waiting';
 
@@ -31,6 +32,7 @@ export function Overview({ job }: { job: JobDetail }) {
             {note}
           </p>
         ))}
+        <Services job={job} />
         {!ENDED.has(job.state) && <Placement job={job} />}
         {job.allowed.includes('metrics') && <JobSeries job={job} />}
         {job.allowed.includes('metrics') && <JobEfficiency job={job} />}

@@ -1,0 +1,224 @@
+"""ASGI middleware: requests for a job's origin go to the services of that job, and to nothing else of this server.
+
+A browser comes with a one-time ticket, which `/.corral/open` exchanges for a cookie of the job's host. Each request is
+authorized by the account behind that cookie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from corral.api.authentication import service_of
+from corral.api.connection_limits import signed_in
+from corral.api.services.headers import Place, for_service
+from corral.api.services.http_exchange import HttpExchange
+from corral.api.services.message_memory import MessageMemory
+from corral.api.services.origins import check_page, label_of, own_origin
+from corral.api.services.tunnel import Tunnel
+from corral.api.services.websocket_exchange import WebSocketExchange, subprotocols_of
+from corral.api.stream_limits import streams_of
+from corral.kernel.errors import CorralError, Forbidden, NotFound, Unauthenticated
+from corral.service.jobs.job_services import Reached, Visitor
+
+OPEN_PATH: Final = "/.corral/open"
+_COOKIE: Final = "corral_service"
+_MOST_COOKIES: Final = 4
+"""Cookies of this name that are tried; a page can set others for a part of its paths."""
+_PATH: Final = re.compile(
+    rb"(?P<prefix>/proxy/(?P<job>[0-9a-z]{13})/(?P<role>[a-z0-9][a-z0-9-]{0,62})-(?P<index>[0-9]{1,7})/"
+    rb"(?P<port>[a-z0-9][a-z0-9-]{0,62}))(?P<rest>/[^\x00-\x20\x7f-\xff]*)?"
+)
+_NOT_PASSED_ON: Final = frozenset({"CONNECT", "TRACE"})
+_log = logging.getLogger("corral.api")
+
+
+class MethodNotAllowed(CorralError):
+    """The method would change the protocol, or show the browser what its pages may not see."""
+
+    status = 405
+
+
+class _Asked(NamedTuple):
+    """The service that a path names."""
+
+    prefix: str
+    role: str
+    number: int
+    port: str
+    rest: bytes
+
+
+class ServiceGate:
+    """Serves the origins of jobs; passes all other requests on to `app`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] in ("http", "websocket"):
+            label = label_of(scope, scope["app"].state.services_domain)
+            if label is not None:
+                await _Request(scope, receive, send, label).serve()
+                return
+        await self._app(scope, receive, send)
+
+
+class _Request:
+    """One request, or WebSocket, for the origin of a job."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, job: str) -> None:
+        self._connection = HTTPConnection(scope)
+        self._scope, self._receive = scope, receive
+        self._asgi_send = send
+        self._job = job
+        self._origin = own_origin(scope, scope["app"].state.services_domain)
+        self._begun = False
+
+    async def serve(self) -> None:
+        """Answer, with one sentence where the request is refused."""
+        try:
+            if not self._job:
+                await self._say(421, "No job has this host.")
+            elif self._scope["path"] == OPEN_PATH:
+                await self._respond(await self._open())
+            else:
+                await self._pass_on()
+        except CorralError as error:
+            await self._say(error.status, error.message)
+        except ClientDisconnect:
+            return
+        except Exception:
+            _log.exception("fault at the origin of job %s", self._job)
+            await self._say(500, "The server failed to answer; look into its log.")
+
+    async def _open(self) -> Response:
+        """Exchange a ticket for a cookie, and lead to the service."""
+        headers = self._connection.headers
+        if self._scope["type"] != "http" or self._scope["method"] != "GET":
+            raise Forbidden("not-a-window", "This address is opened in a window of a browser.")
+        if headers.get("sec-fetch-dest", "document") != "document":
+            raise Forbidden("not-a-window", "This address is opened in a window of a browser.")
+        ticket = self._connection.query_params.get("ticket", "")
+        service = service_of(self._connection)
+        visit = await service.job_services.redeem(ticket, self._job)
+        response = RedirectResponse(f"/proxy/{self._job}/{visit.task}/{visit.port}/", 303)
+        secure = self._origin.startswith("https:")
+        age = max(0, int(visit.expires_at - service.context.clock.now()))
+        name = _cookie_name(self._origin)
+        response.set_cookie(name, visit.session, age, path="/", secure=secure, httponly=True, samesite="lax")
+        return response
+
+    async def _pass_on(self) -> None:
+        if self._scope.get("method") in _NOT_PASSED_ON:
+            raise MethodNotAllowed("method-not-allowed", f"Services are not asked by {self._scope['method']}.")
+        check_page(self._connection, self._origin)
+        visitor = await self._visitor()
+        await signed_in(self._connection, visitor.actor)
+        asked = self._asked()
+        if not asked.rest:
+            await self._respond(RedirectResponse(f"{asked.prefix}/", 308))
+            return
+        reached = await service_of(self._connection).job_services.reach(visitor, asked.role, asked.number, asked.port)
+        with streams_of(self._connection).open("forward", visitor.actor.user):
+            async with self._ends_with(visitor):
+                async with await Tunnel.open(self._connection, reached.attempt, reached.number) as tunnel:
+                    await self._exchange(tunnel, asked, reached, visitor.actor.user)
+
+    @contextlib.asynccontextmanager
+    async def _ends_with(self, visitor: Visitor) -> AsyncIterator[None]:
+        """End the block with the session or its account.
+
+        Raises Unauthenticated then.
+        """
+        service = service_of(self._connection)
+        left = visitor.expires_at - service.context.clock.now()
+        async with service.context.streams.held(visitor.actor):
+            try:
+                async with asyncio.timeout(left):
+                    yield
+            except TimeoutError:
+                raise _ended() from None
+
+    async def _exchange(self, tunnel: Tunnel, asked: _Asked, reached: Reached, user: str) -> None:
+        hosts = (reached.host,) if reached.host else ()
+        place = Place(self._origin, asked.prefix, reached.keeps_path, reached.number, hosts)
+        query = self._scope["query_string"]
+        path = (asked.prefix.encode() if reached.keeps_path else b"") + asked.rest
+        target = path + (b"?" + query if query else b"")
+        is_own_token = service_of(self._connection).authentication.has_form
+        headers = for_service(self._scope["headers"], place, is_own_token, reached.authorization)
+        if self._scope["type"] == "http":
+            await HttpExchange(tunnel, place).pass_on(self._scope, target, headers, self._receive, self._send)
+        else:
+            await self._receive()  # the browser's handshake
+            memory: MessageMemory = self._scope["app"].state.message_memory
+            with memory.share(user) as share:
+                exchange = WebSocketExchange(tunnel, place, target, subprotocols_of(self._scope), share)
+                await exchange.pass_on(headers, self._receive, self._send)
+
+    async def _visitor(self) -> Visitor:
+        name = _cookie_name(self._origin)
+        sent = [
+            pair.strip().partition("=")[2]
+            for header in self._connection.headers.getlist("cookie")
+            for pair in header.split(";")
+            if pair.strip().partition("=")[0] == name
+        ]
+        for session in sent[:_MOST_COOKIES]:
+            visitor = await service_of(self._connection).job_services.visitor(session, self._job)
+            if visitor is not None:
+                return visitor
+        raise _ended()
+
+    def _asked(self) -> _Asked:
+        found = _PATH.fullmatch(self._scope["raw_path"].partition(b"?")[0])
+        if found is None or found["job"].decode() != self._job:
+            raise NotFound("no-such-address", "Services of this job are at /proxy/JOB/TASK/PORT/.")
+        return _Asked(
+            found["prefix"].decode(), found["role"].decode(), int(found["index"]), found["port"].decode(), found["rest"]
+        )
+
+    async def _send(self, message: Message) -> None:
+        self._begun = True
+        await self._asgi_send(message)
+
+    async def _say(self, status: int, sentence: str) -> None:
+        """Refuse, unless an answer has begun; then it is left incomplete."""
+        if not self._begun or self._scope["type"] == "websocket":
+            await self._respond(PlainTextResponse(sentence, status))
+
+    async def _respond(self, response: Response) -> None:
+        for name, value in _OWN_ANSWER:
+            response.headers[name] = value
+        if self._scope["type"] == "websocket":
+            with contextlib.suppress(RuntimeError, OSError):  # it is closed already
+                await self._asgi_send({"type": "websocket.close", "code": 1008, "reason": ""})
+            return
+        await response(self._scope, self._receive, self._send)
+
+
+_OWN_ANSWER: Final = (
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+def _cookie_name(origin: str) -> str:
+    return f"__Host-{_COOKIE}" if origin.startswith("https:") else _COOKIE
+
+
+def _ended() -> Unauthenticated:
+    return Unauthenticated("no-visit", "Open this service from the job's page in Corral, or by `corral open`.")

@@ -1,0 +1,49 @@
+/** The services of a running job, each opened in a tab of its own. */
+
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import * as ask from '../api/queries';
+import { ENDED, type JobDetail } from '../api/types';
+import { Fault } from './Notices';
+
+/** Services beyond these are named by `corral open`. */
+const SHOWN = 24;
+
+/** Whether the job file declares a port, so that there is something to ask for. */
+export function mayServe(job: JobDetail): boolean {
+  const declared = job.jobType === 'notebook' || job.document.spec.roles.some((role) => role.ports.length > 0);
+  return declared && !ENDED.has(job.state) && job.tasks.running > 0 && job.allowed.includes('open');
+}
+
+export function Services({ job }: { job: JobDetail }) {
+  const { data, error, refetch } = useQuery({ ...ask.services(job.id), enabled: mayServe(job) });
+  if (!mayServe(job)) return null;
+  if (error && !data) return <Fault error={error} retry={() => void refetch()} />;
+  if (!data || data.items.length === 0) return null;
+  const several = new Set(data.items.map((each) => each.task)).size > 1;
+  return (
+    <section aria-label="Services">
+      <h2 className="heading">Services</h2>
+      <ul className="flex flex-wrap gap-2 pt-2">
+        {data.items.slice(0, SHOWN).map((each) => (
+          <li key={`${each.task} ${each.name}`}>
+            <Link
+              to="/jobs/$ref/open/$task/$port"
+              params={{ ref: job.id, task: each.task, port: each.name }}
+              target="_blank"
+              rel="noopener"
+              className="btn"
+            >
+              Open {each.name}
+              {several && <span className="text-muted"> of {each.task}</span>}
+              <span className="sr-only"> in a new tab</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {data.items.length > SHOWN && (
+        <p className="pt-2 text-xs text-muted">The first {SHOWN} of {data.items.length.toLocaleString('en')}; `corral open` reaches the others.</p>
+      )}
+    </section>
+  );
+}
