@@ -37,6 +37,16 @@ def documents() -> dict[str, str]:
     return generated()
 
 
+def hosts_document() -> dict[str, str]:
+    """The JSON schema and the reference page of `hosts.yaml`."""
+    from corral.deploy.hosts.document import HostsDocument
+    from corral.spec.schema import reference, schema_of
+
+    schema = schema_of(HostsDocument, "Corral hosts")
+    page = reference("The hosts document", schema)
+    return {"schema/hosts.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n", "reference/hosts.md": page}
+
+
 def settings_page() -> dict[str, str]:
     """Every setting of the server, of Corral's own engines and tenants: its variable, type, default and meaning."""
     from corral.engines.kubernetes.kind import KubernetesKind
@@ -277,6 +287,7 @@ def folders() -> str:
 
 GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     documents,
+    hosts_document,
     settings_page,
     commands_page,
     openapi_file,

@@ -27,45 +27,46 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def canonical_schema() -> dict[str, Any]:
     """The JSON schema of the canonical job document."""
-    return _schema(UnifiedJob, "Corral job, canonical form")
+    return schema_of(UnifiedJob, "Corral job, canonical form")
 
 
 def short_schema() -> dict[str, Any]:
     """The JSON schema of the short form."""
-    return _schema(ShortJob, "Corral job")
+    return schema_of(ShortJob, "Corral job")
 
 
 def cluster_schema() -> dict[str, Any]:
     """The JSON schema of the cluster document."""
-    return _schema(ClusterDocument, "Corral cluster")
+    return schema_of(ClusterDocument, "Corral cluster")
 
 
 def storage_schema() -> dict[str, Any]:
     """The JSON schema of the storage document."""
-    return _schema(StorageDocument, "Corral storage")
+    return schema_of(StorageDocument, "Corral storage")
 
 
 def prices_schema() -> dict[str, Any]:
     """The JSON schema of the prices document."""
-    return _schema(PricesDocument, "Corral prices")
+    return schema_of(PricesDocument, "Corral prices")
 
 
 def queue_schema() -> dict[str, Any]:
     """The JSON schema of the queue document."""
-    return _schema(QueueDocument, "Corral queue")
+    return schema_of(QueueDocument, "Corral queue")
 
 
 def policy_schema() -> dict[str, Any]:
     """The JSON schema of the policy document."""
-    return _schema(PolicyDocument, "Corral policy")
+    return schema_of(PolicyDocument, "Corral policy")
 
 
 def devices_schema() -> dict[str, Any]:
     """The JSON schema of the Devices document."""
-    return _schema(DevicesDocument, "Corral devices")
+    return schema_of(DevicesDocument, "Corral devices")
 
 
-def _schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON schema of a document."""
     schema = _without_titles(model.model_json_schema(by_alias=True, mode="validation"))
     return {"$schema": _DIALECT, **schema, "title": title}
 

@@ -6,6 +6,7 @@ from typing import Final
 
 PLUG_INS: Final = {
     "corral.commands": {"openpai": "corral.compat.openpai.commands:OPENPAI"},
+    "corral.host_lists": {"openpai": "corral.compat.openpai.language.host_list:FORMAT"},
     "corral.notices": {"openpai": "corral.compat.openpai.mail_notices:Notices"},
     "corral.password_hashes": {"openpai-pbkdf2": "corral.compat.openpai.service.password_hash:fits"},
     "corral.service": {"openpai": "corral.compat.openpai.service.tenant:compose"},

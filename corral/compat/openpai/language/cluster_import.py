@@ -94,8 +94,8 @@ def _addresses(cells: Any) -> Iterator[str]:
 
 
 def _compare_with_layout(export: Export, site: Site, known: set[str]) -> None:
-    for machine in _machines(export):
-        if not known & {machine.get("hostname"), machine.get("nodename"), machine.get("hostip")} and _works(machine):
+    for machine in machines_of(export):
+        if not known & {machine.get("hostname"), machine.get("nodename"), machine.get("hostip")} and works(machine):
             name = str(machine.get("hostname"))
             site.notes.append(
                 Note("machine", name, "The layout has it and HiveD's configuration has not; add it there.")
@@ -109,10 +109,10 @@ def _layout(export: Export, site: Site, engine: str) -> None:
         return
     skus = _of(export.layout or {}, "machine-sku")
     nodes: dict[str, dict[str, Any]] = {}
-    for machine in _machines(export):
+    for machine in machines_of(export):
         name = str(machine.get("hostname") or "")
         sku = skus.get(str(machine.get("machine-type")))
-        if not _works(machine):
+        if not works(machine):
             site.notes.append(Note("machine", name, "It is no worker, so it is no node here."))
         elif not isinstance(sku, Mapping):
             site.notes.append(
@@ -135,19 +135,26 @@ def _node(sku: Mapping[str, Any], name: str) -> dict[str, Any]:
     if cpu.get("vcore"):
         node["cpu"] = str(cpu["vcore"])
     if memory:
-        node["memory"] = f"{memory}Gi" if str(memory).isdigit() else re.sub(r"B$", "", str(memory))
+        node["memory"] = memory_of(memory)
     if gpu.get("count"):
         model = str(gpu.get("model") or gpu.get("type") or "described")
         node["devices"] = {"count": gpu["count"], "model": re.sub(r"[^A-Za-z0-9._-]", "-", model)}
     return node
 
 
-def _machines(export: Export) -> list[dict[str, Any]]:
+def memory_of(said: object) -> str:
+    """The memory of a machine type: a number is in GiB, as OpenPAI has it."""
+    return f"{said}Gi" if str(said).isdigit() else re.sub(r"B$", "", str(said))
+
+
+def machines_of(export: Export) -> list[dict[str, Any]]:
+    """The machines of the layout that are mappings."""
     machines = (export.layout or {}).get("machine-list")
     return [each for each in machines if isinstance(each, dict)] if isinstance(machines, list) else []
 
 
-def _works(machine: Mapping[str, Any]) -> bool:
+def works(machine: Mapping[str, Any]) -> bool:
+    """Whether a machine of the layout runs jobs."""
     return str(machine.get("pai-worker", "")).lower() == "true"
 
 

@@ -1,0 +1,1 @@
+"""The list of hosts, `hosts.yaml`: its document, and Kubespray's inventories as such documents."""

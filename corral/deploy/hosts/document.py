@@ -1,0 +1,186 @@
+"""The Hosts document: the machines of a cluster to be, how SSH reaches them, their roles and their hardware.
+
+```yaml
+kind: Hosts
+cluster: lab
+ssh: {user: admin, key: ~/.ssh/id_ed25519}
+skus:
+  a100: {cpu: 96, memory: 1000Gi, devices: {vendor: nvidia, count: 8}}
+hosts:
+  head: {address: 10.0.0.1, roles: [control-plane]}
+  gpu1: {address: 10.0.0.2, roles: [worker], sku: a100}
+```
+
+What a host does not say comes from its group, and then from the document itself.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from corral.spec.base import PATTERN_MEANINGS, Cpu, Memory, Name, SpecModel, Text, refusal
+from corral.spec.errors import describe
+from corral.spec.yaml_scalars import written
+
+MOST_HOSTS: Final = 1000
+MOST_GROUPS: Final = 200
+ROLES: Final = ("control-plane", "worker", "storage", "hadoop")
+_DNS: Final = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*"
+)
+_USER: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+_KEY: Final = r"^[^\x00-\x1f\x7f]+$"
+_VERSION: Final = r"^1\.[1-9][0-9]\.[0-9]{1,3}$"
+
+PATTERN_MEANINGS[_USER] = "letters, digits, '-', '_' and '.', beginning with a letter or '_'"
+PATTERN_MEANINGS[_VERSION] = "a version of Kubernetes such as 1.34.4"
+PATTERN_MEANINGS[_KEY] = "the path of a file, without control characters"
+
+Role = Literal["control-plane", "worker", "storage", "hadoop"]
+Vendor = Literal["nvidia", "amd", "ascend"]
+
+
+def _address(value: str) -> str:
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        if _DNS.fullmatch(value) and not value.replace(".", "").isdigit():
+            return value.lower()
+    raise refusal(f"expected an IP address or a DNS name, got {describe(value)}")
+
+
+def _ip_address(value: str) -> str:
+    if not value:
+        return value
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise refusal(f"expected an IP address, got {describe(value)}") from None
+
+
+def _subnet(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value))
+    except ValueError:
+        raise refusal(f"expected a network such as 10.244.0.0/16, got {describe(value)}") from None
+
+
+def _endpoint(value: str) -> str:
+    return _address(value) if value else value
+
+
+def _folder(value: str) -> str:
+    if value and (not value.startswith("/") or "\n" in value or ".." in value.split("/")):
+        raise refusal(f"expected an absolute path, got {describe(value)}")
+    return value
+
+
+Address = Annotated[str, Field(min_length=1, max_length=253), BeforeValidator(written), AfterValidator(_address)]
+IpAddress = Annotated[str, Field(max_length=45), BeforeValidator(written), AfterValidator(_ip_address)]
+Subnet = Annotated[str, Field(max_length=50), BeforeValidator(written), AfterValidator(_subnet)]
+Endpoint = Annotated[str, Field(max_length=253), BeforeValidator(written), AfterValidator(_endpoint)]
+Folder = Annotated[str, Field(max_length=1000), BeforeValidator(written), AfterValidator(_folder)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+User = Annotated[str, Field(min_length=1, max_length=32, pattern=_USER), BeforeValidator(written)]
+
+
+class Ssh(SpecModel):
+    """How SSH reaches a host. Passwords are not taken: give the account a key, and sudo without a password."""
+
+    user: User | None = Field(
+        None, description="The account to sign in with; without it the one that runs the command."
+    )
+    port: Port | None = Field(None, description="The port of the SSH server; 22 without it.")
+    key: Text | None = Field(
+        None,
+        max_length=1000,
+        pattern=_KEY,
+        description="The file of the private key, relative to this document's folder; without it those that ssh tries.",
+    )
+
+
+class SkuDevices(SpecModel):
+    """The accelerators of a machine."""
+
+    vendor: Vendor = Field("nvidia", description="Who made them: nvidia, amd or ascend.")
+    count: Annotated[int, Field(ge=1, le=1024)] = Field(description="How many of them the machine has.")
+    model: Text = Field(
+        "", max_length=200, description="Their model, such as A100, for people and for the cluster document."
+    )
+
+
+class Sku(SpecModel):
+    """A kind of machine, with what each machine of the kind must have at least."""
+
+    cpu: Cpu = Field("", description='Processors, such as "96"; without it they are not compared.')
+    memory: Memory = Field("", description='Memory, such as "1000Gi"; without it the memory is not compared.')
+    devices: SkuDevices | None = Field(None, description="Its accelerators; without it none are expected.")
+
+
+class Machine(SpecModel):
+    """The fields that a group gives to its hosts and that a host may say itself."""
+
+    roles: Annotated[list[Role], Field(min_length=1, max_length=len(ROLES))] | None = Field(
+        None, description="What it does in the cluster: control-plane, worker, storage, hadoop."
+    )
+    sku: Name | None = Field(None, description="Its kind of machine, a name below skus.")
+    ssh: Ssh | None = Field(None, description="How SSH reaches it, field by field over the wider defaults.")
+    data_folder: Folder | None = Field(None, description="The folder for the data of storage and Hadoop.")
+
+
+class Group(Machine):
+    """What several hosts have in common."""
+
+
+class HostEntry(Machine):
+    """One machine."""
+
+    address: Address = Field(description="The IP address or DNS name at which SSH reaches it.")
+    internal_address: IpAddress = Field(
+        "", description="The IP address for traffic of the cluster; without it the one that SSH arrives at."
+    )
+    group: Name | None = Field(None, description="Its group, a name below groups.")
+
+
+class Kubernetes(SpecModel):
+    """What is chosen of Kubernetes."""
+
+    version: Annotated[str, Field(pattern=_VERSION), BeforeValidator(written)] = Field(
+        "1.34.4", description="The version that is installed, such as 1.34.4."
+    )
+    endpoint: Endpoint = Field(
+        "",
+        description="The address of the control plane; needed where several hosts are one, and then reaches any of them.",
+    )
+    pod_subnet: Subnet = Field("10.244.0.0/16", description="The network that pods get addresses of.")
+    service_subnet: Subnet = Field("10.96.0.0/12", description="The network that services get addresses of.")
+
+
+class HostsDocument(SpecModel):
+    """The machines of a cluster, for `corral deploy`."""
+
+    api_version: Literal["corral.dev/v1alpha1"] = Field(
+        "corral.dev/v1alpha1", description="The version of this language."
+    )
+    kind: Literal["Hosts"] = Field("Hosts", description="Always Hosts.")
+    cluster: Name = Field("corral", description="The cluster's name.")
+    ssh: Ssh = Field(
+        Ssh(user=None, port=None, key=None), description="How SSH reaches the hosts that do not say otherwise."
+    )
+    skus: Annotated[dict[Name, Sku], Field(max_length=MOST_GROUPS)] = Field(
+        {}, description="Kinds of machines by name."
+    )
+    groups: Annotated[dict[Name, Group], Field(max_length=MOST_GROUPS)] = Field(
+        {}, description="Defaults for hosts that name the group."
+    )
+    hosts: Annotated[dict[Name, HostEntry], Field(min_length=1, max_length=MOST_HOSTS)] = Field(
+        description="The machines by name; the name becomes that of the node."
+    )
+    kubernetes: Kubernetes = Field(
+        Kubernetes(version="1.34.4", endpoint="", pod_subnet="10.244.0.0/16", service_subnet="10.96.0.0/12"),
+        description="What is chosen of Kubernetes.",
+    )

@@ -1,0 +1,169 @@
+"""Read `hosts.yaml` to a list of hosts in which every default is applied; each error has its line."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from corral.deploy.hosts.document import HostEntry, HostsDocument, Kubernetes, Machine, Sku, Ssh
+from corral.spec.errors import Problem, SpecError, describe, did_you_mean
+from corral.spec.validation_messages import problems_of
+from corral.spec.yaml_source import Source, parse_source
+
+SSH_PORT: Final = 22
+CONTROL_PLANE: Final = "control-plane"
+_CONTROL_PLANES: Final = (0, 1, 3, 5)
+"""How many hosts may be the control plane: with an even number the loss of half of them ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How SSH reaches a host: "" and None leave the choice to ssh."""
+
+    user: str = ""
+    port: int = SSH_PORT
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine with every default applied."""
+
+    name: str
+    address: str
+    roles: tuple[str, ...]
+    internal_address: str = ""
+    sku_name: str = ""
+    sku: Sku | None = None
+    access: Access = Access()
+    data_folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """All machines in the order of the document, and what is chosen for the cluster."""
+
+    cluster: str
+    hosts: tuple[Host, ...]
+    kubernetes: Kubernetes
+
+    def named(self, name: str) -> Host | None:
+        """The host of that name, if there is one."""
+        return next((host for host in self.hosts if host.name == name), None)
+
+
+def load_hosts(text: str | bytes, *, filename: str = "hosts.yaml") -> Hosts:
+    """Read a Hosts document. Raises SpecError with every problem, each with line and column."""
+    return _read(parse_source(text, filename))
+
+
+def hosts_of(data: Mapping[str, Any], *, filename: str) -> Hosts:
+    """Read a Hosts document that is given as data. Raises SpecError with every problem."""
+    return _read(Source(filename, dict(data)))
+
+
+def _read(source: Source) -> Hosts:
+    if not isinstance(source.data, dict):
+        raise SpecError([source.problem((), f"expected a Hosts document (a mapping), got {describe(source.data)}")])
+    try:
+        document = HostsDocument.model_validate(source.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, HostsDocument, source)) from None
+    problems = [source.problem(path, message) for path, message in _inconsistencies(document)]
+    if problems:
+        raise SpecError(problems)
+    hosts = tuple(_host(document, name, entry) for name, entry in document.hosts.items())
+    problems = [*_in_roles(source, document, hosts), *_clashes(source, document)]
+    if problems:
+        raise SpecError(problems)
+    return Hosts(document.cluster, hosts, document.kubernetes)
+
+
+def _inconsistencies(document: HostsDocument) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Names that refer to nothing."""
+    for part, machines in (("groups", document.groups), ("hosts", document.hosts)):
+        for name, machine in machines.items():
+            if machine.sku is not None and machine.sku not in document.skus:
+                hint = did_you_mean(machine.sku, document.skus)
+                yield (part, name, "sku"), f"there is no {describe(machine.sku)} below skus{hint}"
+            if len(set(machine.roles or ())) < len(machine.roles or ()):
+                yield (part, name, "roles"), "a role is repeated"
+    for name, entry in document.hosts.items():
+        if entry.group is not None and entry.group not in document.groups:
+            hint = did_you_mean(entry.group, document.groups)
+            yield ("hosts", name, "group"), f"there is no {describe(entry.group)} below groups{hint}"
+    pods, services = (
+        ipaddress.ip_network(each) for each in (document.kubernetes.pod_subnet, document.kubernetes.service_subnet)
+    )
+    if pods.overlaps(services):
+        yield ("kubernetes", "serviceSubnet"), f"{services} and the pods' {pods} overlap"
+    for name, entry in document.hosts.items():
+        for field, address in (("address", entry.address), ("internalAddress", entry.internal_address)):
+            for subnet in (pods, services):
+                if _is_ip(address) and ipaddress.ip_address(address) in subnet:
+                    yield ("hosts", name, field), f"{address} lies in {subnet}, which pods or services get addresses of"
+
+
+def _host(document: HostsDocument, name: str, entry: HostEntry) -> Host:
+    group: Machine = (
+        document.groups[entry.group]
+        if entry.group is not None
+        else Machine(roles=None, sku=None, ssh=None, data_folder=None)
+    )
+    access = _access([entry.ssh, group.ssh, document.ssh])
+    sku = entry.sku or group.sku or ""
+    roles = entry.roles if entry.roles is not None else group.roles or []
+    folder = entry.data_folder if entry.data_folder is not None else group.data_folder or ""
+    return Host(
+        name, entry.address, tuple(roles), entry.internal_address, sku, document.skus.get(sku), access, folder
+    )  # fmt: skip
+
+
+def _access(given: list[Ssh | None]) -> Access:
+    """The first value of each field, from the narrowest to the widest."""
+    said = [each for each in given if each is not None]
+    user = next((each.user for each in said if each.user is not None), "")
+    port = next((each.port for each in said if each.port is not None), SSH_PORT)
+    return Access(user, port, next((each.key for each in said if each.key is not None), ""))
+
+
+def _in_roles(source: Source, document: HostsDocument, hosts: tuple[Host, ...]) -> Iterator[Problem]:
+    for host in hosts:
+        if not host.roles:
+            yield source.problem(("hosts", host.name), "it has no roles, and its group gives it none", at_key=True)
+    planes = [host.name for host in hosts if CONTROL_PLANE in host.roles]
+    if len(planes) not in _CONTROL_PLANES:
+        yield source.problem(
+            ("hosts", planes[-1]), f"{len(planes)} hosts are control planes; choose one, three or five", at_key=True
+        )
+    if any("worker" in host.roles for host in hosts) and not planes:
+        yield source.problem(("hosts",), "there are workers, and no host has the role control-plane", at_key=True)
+
+
+def _clashes(source: Source, document: HostsDocument) -> Iterator[Problem]:
+    """Two hosts at one address and port; two at one internal address."""
+    reached: dict[tuple[str, int], str] = {}
+    inside: dict[str, str] = {}
+    for name, entry in document.hosts.items():
+        group = document.groups.get(entry.group or "")
+        port = _access([entry.ssh, group.ssh if group else None, document.ssh]).port
+        first = reached.setdefault((entry.address, port), name)
+        if first != name:
+            yield source.problem(("hosts", name, "address"), f"{entry.address} is the address of {first} already")
+        if entry.internal_address:
+            first = inside.setdefault(entry.internal_address, name)
+            if first != name:
+                message = f"{entry.internal_address} is the internal address of {first} already"
+                yield source.problem(("hosts", name, "internalAddress"), message)
+
+
+def _is_ip(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True
