@@ -578,14 +578,12 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     service = Service(Context(store, key=key, clock=control.clock, blobs=code))
     compose_tenants(service)  # objects may hold their documents, too
     documents = objects.documents(map(ObjectAddress.of, kinds))
-    server = await store.setting(SERVER_UID, "")
-    return Bridge(control, service, documents, kinds, accounts, server=server)
+    return Bridge(control, service, documents, kinds, accounts, server=await store.setting(SERVER_UID, ""))
 
 
 def serve(name: str) -> int:
     """Run front or control with the settings of the environment; the exit code."""
-    settings = Settings()
-    return serve_front(settings) if name == "front" else serve_control(settings)
+    return (serve_front if name == "front" else serve_control)(Settings())
 
 
 def main() -> int:
