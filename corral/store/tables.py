@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
 
+from corral.store.usage_tables import usage_tables
+
 metadata = MetaData()
 
 jobs = Table(
@@ -139,18 +141,6 @@ attempts = Table(
     Column("cpu_millis", BigInteger, nullable=False, server_default="0"),
     Column("memory_bytes", BigInteger, nullable=False, server_default="0"),
     Index("attempts_by_task", "job", "role", "index", "job_attempt", "task_attempt"),
-)
-
-attempt_use = Table(
-    "attempt_use",
-    metadata,
-    Column("attempt", Text, primary_key=True),
-    Column("job", Text, nullable=False),
-    Column("measured_seconds", Double, nullable=False),
-    Column("cpu_seconds", Double, nullable=False),
-    Column("memory_gib_seconds", Double, nullable=False),
-    Column("joules", Double, nullable=False),
-    Index("attempt_use_by_job", "job"),
 )
 
 events = Table(
@@ -354,23 +344,7 @@ estimates = Table(
     Index("estimates_open", "job", sqlite_where=text("started IS NULL AND ended IS NULL")),
 )
 
-usage_days = Table(
-    "usage_days",
-    metadata,
-    Column("day", Integer, primary_key=True, autoincrement=False),
-    Column("user", Text, primary_key=True),
-    Column("queue", Text, primary_key=True),
-    Column("model", Text, primary_key=True),
-    Column("device_seconds", Double, nullable=False),
-    Column("lost_device_seconds", Double, nullable=False),
-    Column("task_seconds", Double, nullable=False),
-    Column("cpu_seconds", Double, nullable=False),
-    Column("memory_gib_seconds", Double, nullable=False),
-    Column("measured_task_seconds", Double, nullable=False, server_default="0"),
-    Column("used_cpu_seconds", Double, nullable=False, server_default="0"),
-    Column("used_memory_gib_seconds", Double, nullable=False, server_default="0"),
-    Column("energy_joules", Double, nullable=False, server_default="0"),
-)
+attempt_use, usage_days = usage_tables(metadata)
 
 budgets = Table(
     "budgets",

@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 EVERY_SECONDS: Final = 15.0
 SHARE: Final = 0.02
 """The part of a core that looks may take: the pause after one is longer where it cost more."""
-_MOST_BYTES: Final = 16 * 2**20
-"""Bytes that are read in one look; what is older than `OLDEST_SECONDS` is passed over at little cost."""
+_MOST_BYTES: Final = 4 * 2**20
+"""Bytes that are read in one look; records of before `OLDEST_SECONDS` take a tenth of the time."""
 _MOST_EVENTS: Final = 10_000
-"""Events that are decoded in one look, in about a quarter of a second."""
+"""Events that are decoded in one look, in some 0.3 s."""
 _AHEAD_SECONDS: Final = 60.0
 """Seconds by which the time of a value may be ahead; values of a later time are left out."""
 Scalars = Iterable[tuple[float, Value]]

@@ -86,6 +86,8 @@ class EventFolder:
                 if file is None or file.inode != found.st_ino or found.st_size < file.size:
                     file = self._files[run, name] = _File(found.st_ino)
                 file.size = found.st_size
+                if found.st_mtime <= since:  # nothing in it is of a later time
+                    continue
                 if file.at < found.st_size and not file.broken and not allowance.over:
                     points += self._kept(run, _read(folder, name, file, since, allowance))
         finally:

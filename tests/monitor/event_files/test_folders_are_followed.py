@@ -84,6 +84,14 @@ def test_what_is_old_and_what_is_large_costs_nothing(follower: Follower, tmp_pat
     assert follower.said() == [("", "loss", 0.5)]
 
 
+def test_a_file_that_nobody_has_written_lately_is_not_read_until_it_grows(follower: Follower, tmp_path: Path) -> None:
+    path = write(tmp_path / "work", scalars((AT - 100, "loss", 3.0), (AT - 1, "loss", 2.0)))
+    os.utime(path, (AT - 100, AT - 100))
+    assert follower.said(since=AT - 50) == []
+    os.utime(path, (AT, AT))
+    assert follower.said(since=AT - 50) == [("", "loss", 2.0)]
+
+
 def test_what_one_look_may_not_read_is_read_in_the_next(follower: Follower, tmp_path: Path) -> None:
     write(tmp_path / "work", scalars(*((AT, "loss", float(value)) for value in range(10))))
     found = [[value for _, _, value in follower.said(events=4)] for _ in range(4)]
