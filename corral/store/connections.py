@@ -120,10 +120,14 @@ def writer_engine(url: URL, *, patience: Callable[[], float] | None = None) -> E
     return engine
 
 
-def reader_engine(url: URL) -> Engine:
-    """The engine of the connections that read; each transaction sees one consistent snapshot."""
+def reader_engine(url: URL, *, patience: Callable[[], float] | None = None) -> Engine:
+    """The engine of the connections that read; each transaction sees one consistent snapshot.
+
+    SQLite's readers wait only for a process that opens or closes the file; a connection waits as long as `patience`
+    told when it was opened.
+    """
     if url.drivername.startswith("sqlite"):
-        return _sqlite(url, writes=False)
+        return _sqlite(url, writes=False, patience=patience or (lambda: LOCK_SECONDS))
     engine = create_engine(
         url, isolation_level="REPEATABLE READ", pool_size=READERS, max_overflow=0, connect_args=_postgres_arguments()
     )
@@ -146,13 +150,14 @@ def _sqlite(url: URL, *, writes: bool, patience: Callable[[], float] = lambda: L
     engine = create_engine(
         url,
         poolclass=NullPool if writes else QueuePool,
-        connect_args={"check_same_thread": False, "timeout": patience(), "isolation_level": None},
+        connect_args={"check_same_thread": False, "isolation_level": None},
         **({} if writes else {"pool_size": READERS, "max_overflow": 0}),
     )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, record: Any) -> None:
         connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={patience() * 1000:.0f}")
         make_stoppable(connection, record.info)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA cache_size=-4000")

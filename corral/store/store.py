@@ -113,7 +113,8 @@ async def open_store(
         wakeup = NotifyWakeup(parsed.set(drivername="postgresql").render_as_string(hide_password=False), role)
     elif run_folder is not None:
         wakeup = SocketWakeup(run_folder, role)
-    return Store(writer, reader_engine(parsed), wakeup, clock, limits)
+    readers = reader_engine(parsed, patience=limits.lock_seconds if role else None)
+    return Store(writer, readers, wakeup, clock, limits)
 
 
 def _prepare(url: URL, create: bool, limits: Limits | None) -> Engine:
