@@ -1,7 +1,7 @@
 """Run a node's agent: the collector as a process of its own, with a listener for Prometheus.
 
-The listener serves `/metrics`, `/samples` for a server, `/healthz` and nothing else. It is written for that alone, because
-a web framework would take more memory than the collector.
+The listener serves `/metrics`, `/samples` for a server and `/healthz`, and sets the clocks of GPUs if that is allowed. It
+is written for that alone, because a web framework would take more memory than the collector.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from typing import Final
 import structlog
 
 from corral import logs
+from corral.devices.nvidia_clocks import MOST_SECONDS
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.metrics import agent_page
 from corral.model.metrics.samples import Samples
+from corral.monitor.agent.clock_fixes import PATH as FIX
+from corral.monitor.agent.clock_fixes import ClockFixes
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.rounds import Rounds, parts_of
@@ -58,6 +61,8 @@ class Options:
     amd_folder: Path | None = None
     node: str = ""
     """The node's name; "" is that of `NODE_NAME` or the machine."""
+    fix_gpu_clocks: bool = False
+    """Whether a server may have the clocks of slow GPUs set; it needs root."""
 
 
 def run(options: Options) -> int:
@@ -70,6 +75,10 @@ def run(options: Options) -> int:
         raise InvalidInput(
             "agent-without-token",
             f"{options.host} can be reached from other machines: give the agent a --token-file, or listen on 127.0.0.1.",
+        )
+    if options.fix_gpu_clocks and options.token_file is None:
+        raise InvalidInput(
+            "agent-without-token", "--fix-gpu-clocks needs a --token-file: only a server may ask for it."
         )
     node = options.node or os.environ.get("NODE_NAME", "") or socket.gethostname()
     folders = LabelFolders(options.dcgm_folder, options.amd_folder)
@@ -84,6 +93,7 @@ async def _serve(options: Options, rounds: Rounds, node: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     listener = MetricsListener(rounds, options.token_file, ProcessFigures("node-agent"), node=node)
+    listener.fixes = ClockFixes() if options.fix_gpu_clocks else None
     await rounds.collect()
     try:
         server = await asyncio.start_server(listener.answer, options.host, options.port, limit=_MOST_HEAD)
@@ -114,17 +124,19 @@ class MetricsListener:
         self._rounds, self._token_file = rounds, token_file
         self._callers = 0
         self._process = process
+        self.fixes: ClockFixes | None = None
+        """Sets the clocks of GPUs; None if the administrator did not allow that."""
         self._pages: dict[bool, tuple[Samples, bytes]] = {}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close the connection."""
         self._callers += 1
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_PATIENCE) as limit:
                 if self._callers > _MOST_CALLERS:
                     status, kind, body = 503, "text/plain", b"Too many callers at once.\n"
                 else:
-                    status, kind, body = await self._response(reader)
+                    status, kind, body = await self._response(reader, limit)
                 head = f"HTTP/1.1 {status} \r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close"
                 writer.write(head.encode() + b"\r\n\r\n" + body)
                 await writer.drain()
@@ -134,7 +146,7 @@ class MetricsListener:
             self._callers -= 1
             writer.close()
 
-    async def _response(self, reader: asyncio.StreamReader) -> tuple[int, str, bytes]:
+    async def _response(self, reader: asyncio.StreamReader, limit: asyncio.Timeout) -> tuple[int, str, bytes]:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
@@ -144,13 +156,17 @@ class MetricsListener:
         first, *lines = head.decode("latin-1").split("\r\n")
         method, _, rest = first.partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
+        given = next((line.partition(":")[2] for line in lines if line.lower().startswith("authorization:")), None)
+        if method == "POST" and path.startswith(FIX):
+            limit.reschedule(asyncio.get_running_loop().time() + MOST_SECONDS)
+            status, said = await self._fixed(path, given)
+            return status, "text/plain", f"{said}\n".encode()
         if method != "GET":
             return 405, "text/plain", b"Only GET is answered.\n"
         if path == "/healthz":
             return 200, "text/plain", b"ok\n"
         if path not in ("/metrics", agent_page.PATH):
             return 404, "text/plain", b"There is only /metrics, /samples and /healthz.\n"
-        given = next((line.partition(":")[2] for line in lines if line.lower().startswith("authorization:")), None)
         if given is not None and not self._knows(given):
             return 401, "text/plain", b"The token is not that of the agent's token file.\n"
         if path == agent_page.PATH:
@@ -158,6 +174,13 @@ class MetricsListener:
                 return 401, "text/plain", b"/samples names jobs: it needs the token of the agent's token file.\n"
             return 200, "application/json", await self._samples()
         return 200, CONTENT_TYPE, await self._page(everybody=given is None)
+
+    async def _fixed(self, path: str, given: str | None) -> tuple[int, str]:
+        if given is None or not self._knows(given):
+            return 401, "The token is not that of the agent's token file."
+        if self.fixes is None:
+            return 403, "This agent may not set clocks: it was started without --fix-gpu-clocks."
+        return await self.fixes.answer(path)
 
     def _knows(self, given: str) -> bool:
         """Whether a header has the token of the file, which is read each time: it may be replaced."""

@@ -55,6 +55,12 @@ from corral.kernel.errors import InvalidInput
     help="The node's name as its engine has it; without it `NODE_NAME`, or the machine's name.",
 )
 @click.option(
+    "--fix-gpu-clocks",
+    is_flag=True,
+    help="Let the server set the highest clocks of slow NVIDIA GPUs here, for alerts that are routed to "
+    "fix-nvidia-gpu-low-perf. It runs nvidia-smi as this process's user, and needs root and --token-file.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
@@ -69,6 +75,7 @@ def node_agent_command(
     dcgm_folder: Path | None,
     amd_folder: Path | None,
     node: str,
+    fix_gpu_clocks: bool,
     log_level: str,
 ) -> int:
     """Measure this node's tasks, devices and the machine itself, for Prometheus and a server.
@@ -83,7 +90,9 @@ def node_agent_command(
     from corral import nodeagent
 
     host, port = _address(listen)
-    options = nodeagent.Options(host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder, node)
+    options = nodeagent.Options(
+        host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder, node, fix_gpu_clocks
+    )
     return nodeagent.run(options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 from corral.control.core.world import Job
@@ -20,6 +21,10 @@ BUDGETS: Final = "budgets"
 """The actor of what is done for used-up budgets."""
 EVERY_SECONDS: Final = 20.0
 """Seconds between two looks; jobs may exceed a budget by what they hold in that time."""
+_REST: Final = 50.0
+"""Multiple of the time of a look that passes before the next one: where many attempts are summed it takes 2 % of a core."""
+_LONGEST_REST: Final = 60.0
+"""Seconds."""
 _RUNS_ON: Final = "The job runs on, and new ones are refused."
 
 
@@ -32,10 +37,15 @@ class BudgetKeeper:
         self._administrator = administrator
         self._clock = clock or control.clock
         self._store = control.store
+        self._took = 0.0
+        """Seconds that summing took last."""
 
     async def run(self, ready: asyncio.Event) -> None:
         """Look from when control leads until cancelled."""
-        await look_again(ready, self.look, lambda: EVERY_SECONDS, "budgets are not watched")
+        await look_again(ready, self.look, self._rest, "budgets are not watched")
+
+    def _rest(self) -> float:
+        return min(max(EVERY_SECONDS, _REST * self._took), _LONGEST_REST)
 
     async def look(self) -> None:
         """Look at all budgets once, and ask for what follows.
@@ -45,11 +55,13 @@ class BudgetKeeper:
         control, now = self._control, self._clock.now()
         if not control.world_is_whole:
             return
-        held = any(job.run.over_budget for job in control.world.jobs.values())
-        if not held and not await self._store.budgets():
-            return
-        standings, told = await self._store.standings(now), await self._store.budget_marks()
         jobs = [self._counted(job) for job in control.world.jobs.values() if not job.completed]
+        jobs = [each for each in jobs if each.devices or each.over_budget]
+        if not jobs or not (any(each.over_budget for each in jobs) or await self._store.budgets()):
+            return
+        begun = time.monotonic()
+        standings, told = await self._store.standings(now), await self._store.budget_marks()
+        self._took = time.monotonic() - begun
         found, kept = rulings(standings, jobs, told), marks(standings)
         if found or kept != told:
             done = [_job_ruling(each, now) for each in found]

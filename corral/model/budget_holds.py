@@ -62,8 +62,7 @@ def words_of(standing: Standing) -> str:
 
 def mark_of(standing: Standing) -> tuple[str, float]:
     """The name of a budget, and a number that changes with its window and with what it allows."""
-    budget = standing.budget
-    return f"{budget.kind}/{budget.name}/{budget.window}", standing.begin + standing.allowed
+    return "/".join(standing.budget.key), standing.begin + standing.allowed
 
 
 def rulings(standings: Sequence[Standing], jobs: Iterable[CountedJob], told: dict[str, float]) -> list[Ruling]:

@@ -62,6 +62,11 @@ class Budget(msgspec.Struct, frozen=True):
     when_used_up: str = str(WhenUsedUp.WARN)
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from others: kind, name and window."""
+        return self.kind, self.name, self.window
+
+    @property
     def words(self) -> str:
         """Which budget it is, as people say it."""
         return f"The budget of {self.kind} {self.name} for this {self.window}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, Double, bindparam, case, delete, func, insert, literal, select
 
 from corral.kernel.units import DEVICE
 from corral.model.accounts import AuditWrite
@@ -77,9 +77,19 @@ class BudgetRecords(Database):
 
         return await self.write(run)
 
-    async def standings(self, now: float, *, queue: str | None = None, user: str | None = None) -> list[Standing]:
-        """How budgets stand at `now`; only those that a job of this queue and user counts for, if these are named."""
-        return await self.read(lambda connection: _standings(connection, now, queue, user))
+    async def standings(
+        self,
+        now: float,
+        *,
+        queue: str | None = None,
+        user: str | None = None,
+        used: Mapping[tuple[str, str, str], float] | None = None,
+    ) -> list[Standing]:
+        """How budgets stand at `now`; only those that a job of this queue and user counts for, if these are named.
+
+        `used` has the device-seconds of budgets, by their keys, that need not be summed anew.
+        """
+        return await self.read(lambda connection: _standings(connection, now, queue, user, used or {}))
 
 
 def check_stored(read: Read, standings: Sequence[Standing], new: Sequence[str], now: float) -> list[str]:
@@ -92,8 +102,8 @@ def check_stored(read: Read, standings: Sequence[Standing], new: Sequence[str], 
     warnings = []
     for each in standings:
         promised = _promised(read, each.budget, each.queues, each.end, now)
-        seconds = _seconds(each.end, now)
-        asked = read(select(func.coalesce(func.sum(seconds), 0.0)).where(_jobs.c.id.in_(list(new)))).scalar_one()
+        times = {"left": max(0.0, each.end - now), "now": now}
+        asked = read(_OF_JOBS, times | {"ids": list(new)}).scalar_one()
         warnings.append(check(each, promised, float(asked)))
     return [warning for warning in warnings if warning]
 
@@ -102,7 +112,9 @@ def _is(table: Any, kind: str, name: str, window: str) -> tuple[ColumnElement[bo
     return table.c.kind == clean(kind), table.c.name == clean(name), table.c.window == clean(window)
 
 
-def _standings(connection: Connection, now: float, queue: str | None, user: str | None) -> list[Standing]:
+def _standings(
+    connection: Connection, now: float, queue: str | None, user: str | None, used: Mapping[tuple[str, str, str], float]
+) -> list[Standing]:
     known = [Budget(*row) for row in rows(connection, _ALL)]
     if not known:
         return []
@@ -117,33 +129,49 @@ def _standings(connection: Connection, now: float, queue: str | None, user: str 
             continue
         if queue is not None and not is_user and queue not in names:
             continue
-        found.append(_standing(connection, budget, names, now))
+        found.append(_standing(connection, budget, names, now, used.get(budget.key)))
     return found
 
 
-def _standing(connection: Connection, budget: Budget, queues: tuple[str, ...], now: float) -> Standing:
+def _standing(
+    connection: Connection, budget: Budget, queues: tuple[str, ...], now: float, known: float | None
+) -> Standing:
     begin, end = window_of(budget.window, now)
     user = "" if queues else budget.name
-    used = used_in(connection, begin, now, By.USER, now, user, queues or None)
+    used = known
+    if used is None:
+        used = used_in(connection, begin, now, By.USER, now, user, queues or None).device_seconds
     promised = _promised(connection.execute, budget, queues, end, now)
     more = select(_top_ups).where(*_is(_top_ups, budget.kind, budget.name, budget.window), _top_ups.c.since == begin)
     top_ups = tuple(
         TopUp(row.device_hours, row.at, row.actor, row.reason)
         for row in rows(connection, more.order_by(_top_ups.c.number))
     )
-    return Standing(budget, begin, end, queues, used.device_seconds, promised, top_ups)
+    return Standing(budget, begin, end, queues, used, promised, top_ups)
 
 
 def _promised(read: Read, budget: Budget, queues: tuple[str, ...], end: float, now: float) -> float:
     """Device-seconds that live jobs may still hold before `end`."""
-    of = _jobs.c.queue.in_(queues) if queues else _jobs.c.user == budget.name
-    query = select(func.coalesce(func.sum(_seconds(end, now)), 0.0)).where(and_(_jobs.c.live, of))
-    return float(read(query).scalar_one())
+    times = {"left": max(0.0, end - now), "now": now}
+    if queues:
+        return float(read(_OF_QUEUES, times | {"queues": list(queues)}).scalar_one())
+    return float(read(_OF_USER, times | {"of": budget.name}).scalar_one())
 
 
-def _seconds(end: float, now: float) -> ColumnElement[Any]:
-    """What a job may still hold, in device-seconds: the rest of its maxDuration, at most to `end`."""
-    left, longest = literal(max(0.0, end - now)), _jobs.c.longest_seconds
-    rest = func.coalesce(_jobs.c.started_at, literal(now)) + longest - literal(now)
+def _seconds() -> ColumnElement[Any]:
+    """What a job may still hold, in device-seconds: the rest of its maxDuration, at most what is left of the window."""
+    left, now, longest = bindparam("left", type_=Double), bindparam("now", type_=Double), _jobs.c.longest_seconds
+    rest = func.coalesce(_jobs.c.started_at, now) + longest - now
     seconds = case((longest == 0, left), (rest < 0, literal(0.0)), (rest < left, rest), else_=left)
-    return _jobs.c.device_millis * seconds / float(DEVICE)
+    return func.coalesce(func.sum(_jobs.c.device_millis * seconds / float(DEVICE)), 0.0)
+
+
+_OF_LIVE: Final = select(_seconds()).where(_jobs.c.live)
+# Made once, because making them costs more than asking. SQLite by itself would read all jobs that have ended, too.
+_OF_QUEUES: Final = _OF_LIVE.where(_jobs.c.queue.in_(bindparam("queues", expanding=True))).with_hint(
+    _jobs, "INDEXED BY jobs_live_of_queue", "sqlite"
+)
+_OF_USER: Final = _OF_LIVE.where(_jobs.c.user == bindparam("of")).with_hint(
+    _jobs, "INDEXED BY jobs_live_of_user", "sqlite"
+)
+_OF_JOBS: Final = select(_seconds()).where(_jobs.c.id.in_(bindparam("ids", expanding=True)))

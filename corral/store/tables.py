@@ -44,6 +44,7 @@ jobs = Table(
     Index("jobs_by_priority", "priority", "id"),
     Index("jobs_live", "id", sqlite_where=text("live")),
     Index("jobs_live_of_user", "user", "tasks", sqlite_where=text("live"), postgresql_where=text("live")),
+    Index("jobs_live_of_queue", "queue", sqlite_where=text("live"), postgresql_where=text("live")),
     Index("jobs_by_parent", "array_parent", sqlite_where=text("array_parent != ''")),
 )
 

@@ -12,7 +12,9 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.accounts import QueueRecord
+from corral.model.budgets import HOUR, window_of
 from corral.model.records import rfc3339
+from corral.model.usage import Use
 from corral.service.service import Service
 from tests.service.conftest import ANN, BOB, ROOT, START
 from tests.store.makers import ME, batch, ended
@@ -93,6 +95,27 @@ async def test_a_job_that_would_exceed_is_refused_as_its_trial_is_and_fits_with_
     )
     (stands,) = (await service.budgets.list(ANN)).items
     assert (stands.promised, stands.left, stands.state) == (8.0, 2.0, "warned")
+
+
+async def test_what_was_used_is_summed_at_most_every_ten_seconds_and_anew_in_each_window(
+    service: Service, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.budgets.set(ROOT, "queue", "default", "day", 100.0)
+    summed: list[float] = []
+
+    def used_in(*asked: Any) -> Use:
+        summed.append(clock.now() - START)
+        return Use(device_seconds=HOUR)
+
+    monkeypatch.setattr("corral.store.budget_records.used_in", used_in)
+    midnight = window_of("day", START)[1] - START
+    for at in (0.0, 9.9, 10.0, midnight - 1.0, midnight + 1.0):
+        clock.advance(START + at - clock.now())
+        (stands,) = await service.budgets.of_job("default", "ann")
+        assert stands.used == HOUR
+    assert summed == pytest.approx([0.0, 10.0, midnight - 1.0, midnight + 1.0])
+    await service.budgets.list(ANN)
+    assert len(summed) == 5, "people see what is used now"
 
 
 async def test_an_array_counts_all_its_jobs(service: Service) -> None:

@@ -1,12 +1,14 @@
-"""Stop or tag the jobs and cordon the nodes that alerts name, by the same intents as people, and mail alerts."""
+"""Stop or tag the jobs, cordon the nodes and fix the GPUs that alerts name, by the same intents as people; mail alerts."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
 
+from corral.control.alerts.clock_fixes import ClockFixer
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
@@ -27,6 +29,7 @@ _LONGEST: Final = 300
 _TOLD_OVER: Final = frozenset({Action.WEBHOOK})
 """What is done about an alert that is over."""
 _TELLING: Final = MAILS | _TOLD_OVER
+_MINOR: Final = re.compile(r"[0-9]{1,4}")
 _OWNER: Final = ":alerts"
 """Stands for a user in the queue of messages to administrators; no account has such a name."""
 
@@ -75,9 +78,11 @@ class Records(Protocol):
 class AlertActions:
     """Does what the routes say about alerts that fire and that neither a person silences nor another alert inhibits."""
 
-    def __init__(self, routes: Routes, store: Records) -> None:
+    def __init__(self, routes: Routes, store: Records, fixer: ClockFixer | None = None) -> None:
+        """`fixer` sets the clocks of GPUs; None only if no route does that."""
         self._routes = routes
         self._store = store
+        self._fixer = fixer
 
     async def act(self, alerts: Iterable[StoredAlert], silences: Sequence[Silence], now: float) -> set[str]:
         """Act on alerts that are due; returns the fingerprints of those that were acted on.
@@ -115,6 +120,9 @@ class AlertActions:
     async def _do(self, action: Action, route: Route, alert: StoredAlert, now: float) -> None:
         if action is Action.CORDON_NODES:
             await self._cordon(alert, now)
+            return
+        if action is Action.FIX_GPU_CLOCKS:
+            await self._fix(alert, now)
             return
         job = await self._job(alert.labels)
         if action in _TELLING:
@@ -162,22 +170,35 @@ class AlertActions:
             return None
         return await self._store.find_job(name, user or None)
 
-    async def _cordon(self, alert: StoredAlert, now: float) -> None:
+    async def _node(self, alert: StoredAlert) -> str:
+        """The node of `node_name`; "" if there is none, or several have the name."""
         name = alert.labels.get("node_name", "")
         known = [each.node.name for each in await self._store.nodes()]
         found = [each for each in known if name and name in (each, each.partition("/")[2])]
-        if len(found) != 1:
-            log.warning("an alert names no node", alert=alert.rule, node=name, found=len(found))
-            return
+        if len(found) == 1:
+            return found[0]
+        log.warning("an alert names no node", alert=alert.rule, node=name, found=len(found))
+        return ""
+
+    async def _fix(self, alert: StoredAlert, now: float) -> None:
+        node, number = await self._node(alert), alert.labels.get("minor_number", "")
+        if not _MINOR.fullmatch(number):
+            log.warning("an alert names no GPU", alert=alert.rule, minor_number=number[:_LONGEST])
+        elif node and self._fixer is not None:
+            line = _line(alert, "node.fix-gpu-clocks", f"node:{node}", now)
+            await self._fixer.fix(node, int(number), line, _actor(alert))
+
+    async def _cordon(self, alert: StoredAlert, now: float) -> None:
+        name = await self._node(alert)
         cordons = await self._store.cordons()
-        if found[0] in cordons:
+        if not name or name in cordons:
             return
         if sum(each.by.startswith(_BY) for each in cordons.values()) >= self._routes.most_nodes:
             log.warning("alerts have cordoned enough nodes", alert=alert.rule, node=name, most=self._routes.most_nodes)
             return
         why = (alert.annotations.get("summary") or alert.rule)[:_LONGEST]
-        line = _line(alert, "node.cordon", f"node:{found[0]}", now)
-        await self._store.put_cordon(Cordon(found[0], _actor(alert), why, now), audit=line)
+        line = _line(alert, "node.cordon", f"node:{name}", now)
+        await self._store.put_cordon(Cordon(name, _actor(alert), why, now), audit=line)
 
 
 def _actor(alert: StoredAlert) -> str:

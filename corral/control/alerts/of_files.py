@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from corral.control.alerts.actions import AlertActions
+from corral.control.alerts.clock_fixes import ClockFixer
 from corral.control.alerts.keeper import AlertKeeper
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
@@ -31,10 +32,13 @@ def keeper_of_files(
 ) -> AlertKeeper:
     """The keeper of a file's rules over what `/metrics` tells, and of the routes to actions; `url` is the server's.
 
-    Raises SpecError for a broken file, OSError for an unreadable one.
+    Raises SpecError for a broken file, OSError for an unreadable one, InvalidInput if it needs agents and there are none.
     """
     groups = parse_rules(rules.read_bytes(), str(rules)) if rules is not None else ()
-    actions = AlertActions(routes, control.store) if routes is not None else None
+    if routes is not None and routes.fixes and metrics.agents is None:
+        raise InvalidInput("invalid-setting", "The action fix-nvidia-gpu-low-perf needs agents (CORRAL_AGENTS).")
+    fixer = None if metrics.agents is None else ClockFixer(metrics.agents, control.store, control.clock)
+    actions = AlertActions(routes, control.store, fixer) if routes is not None else None
     return AlertKeeper(
         groups, control.store, metrics.samples, control.clock,
         instance=url.partition("://")[2], actions=actions, machines=metrics.of_machines,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.names_of_tasks import task_names
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.metrics.agent_page import AgentPage
 from corral.model.metrics.families import Metric
@@ -19,7 +19,7 @@ from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TASK_FAMILIES, TASK_LABELS
 from corral.monitor.health.figure_signs import Figures
 from corral.monitor.scraping.addresses import addresses_for, parse_addresses
-from corral.monitor.scraping.agent_client import Target
+from corral.monitor.scraping.agent_client import Target, post, read_token
 from corral.monitor.scraping.scraper import EVERY_SECONDS, Scraper
 
 KEPT_ROUNDS: Final = 4.0
@@ -57,6 +57,7 @@ class AgentCollection:
         Raises InvalidInput for an address that is none.
         """
         self._control, self._seconds, self._steady = control, seconds, steady
+        self._token_file = token_file
         self._engines = [name for name in control.engines if name not in here]
         given = parse_addresses(addresses)
         self.scraper = Scraper(
@@ -88,6 +89,17 @@ class AgentCollection:
             if before is not None and before.target != target and now - before.at < KEPT_ROUNDS * self._seconds:
                 raise InvalidInput("agent-twice", f"It tells of {node}, of which {before.target} tells already.")
             self._told[node] = Told(target, samples, now, ahead)
+
+    async def post(self, node: str, path: str, seconds: float) -> str:
+        """Ask the agent of a node to do something; its sentence when it is done.
+
+        Raises Unavailable if no agent tells of the node, or if it refuses or fails.
+        """
+        told = self.told().get(node)
+        if told is None:
+            raise Unavailable("agent-silent", f"No agent tells of {node}.")
+        token = await asyncio.to_thread(read_token, self._token_file)
+        return await post(told.target, token, path, seconds)
 
     def machines(self, rounds: float = KEPT_ROUNDS) -> Mapping[str, Samples]:
         """By node, what its agent told within this many rounds."""

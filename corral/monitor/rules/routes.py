@@ -1,4 +1,4 @@
-"""Routes from alerts to actions: which alerts stop or tag jobs, cordon nodes or are mailed.
+"""Routes from alerts to actions: which alerts stop or tag jobs, cordon nodes, set the clocks of GPUs or are mailed.
 
 ```yaml
 repeat: 24h
@@ -65,6 +65,8 @@ class Action(StrEnum):
     """Mail the addresses of the file's `mailTo`."""
     EMAIL_USER = "email-user"
     """Mail the verified addresses of the user that the label `username` names, or of the owner of the job."""
+    FIX_GPU_CLOCKS = "fix-nvidia-gpu-low-perf"
+    """Have the agent of the node of `node_name` set the highest clocks of the GPU of `minor_number`."""
     WEBHOOK = "webhook"
     """Tell the file's `webhooks`, in Alertmanager's format, when the alert begins to fire and when that is over."""
 
@@ -95,6 +97,11 @@ class Routes:
     webhooks: Mapping[str, str] = field(default_factory=dict)
     """URLs by the names of the receivers."""
     inhibit: tuple[Inhibition, ...] = ()
+
+    @property
+    def fixes(self) -> bool:
+        """Whether the clocks of GPUs are set."""
+        return any(Action.FIX_GPU_CLOCKS in each.actions for each in self.routes)
 
     @property
     def mails(self) -> bool:

@@ -17,6 +17,8 @@ SECONDS: Final = 5.0
 """Seconds in which an agent must have answered."""
 _MOST_HEAD: Final = 65_536
 _MOST_TOKEN: Final = 4096
+_MOST_SENTENCE: Final = 1000
+"""Bytes of an agent's sentence."""
 
 
 class Target(NamedTuple):
@@ -35,9 +37,30 @@ async def ask(target: Target, token: str, seconds: float = SECONDS) -> bytes:
 
     Raises Unavailable, with one sentence, if it does not answer in time and as agents do.
     """
+    status, body = await _answer(target, token, "GET", PATH, MOST_BYTES, seconds)
+    if status == 401:
+        raise Unavailable("agent-refuses", "It does not know the token of the server's `agents_token_file`.")
+    if status != 200:
+        raise Unavailable("agent-refuses", f"It answers with the status {status}.")
+    return body
+
+
+async def post(target: Target, token: str, path: str, seconds: float) -> str:
+    """Ask an agent to do something; its sentence when it is done.
+
+    Raises Unavailable with the agent's sentence if it refuses or fails, or if it does not answer as agents do.
+    """
+    status, body = await _answer(target, token, "POST", path, _MOST_SENTENCE, seconds)
+    said = "".join(letter for letter in body.decode(errors="replace").strip() if letter.isprintable())
+    if status != 200:
+        raise Unavailable("agent-refuses", said or f"It answers with the status {status}.")
+    return said
+
+
+async def _answer(target: Target, token: str, method: str, path: str, most: int, seconds: float) -> tuple[int, bytes]:
     try:
         async with asyncio.timeout(seconds):
-            return await _asked(target, token)
+            return await _asked(target, token, method, path, most)
     except TimeoutError:
         raise Unavailable("agent-silent", f"It did not answer within {seconds:g} s.") from None
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -64,7 +87,7 @@ def read_token(path: Path | None) -> str:
     return token
 
 
-async def _asked(target: Target, token: str) -> bytes:
+async def _asked(target: Target, token: str, method: str, path: str, most: int) -> tuple[int, bytes]:
     address = target.address
     tls = ssl.create_default_context() if address.encrypted else None
     name = address.host if tls else None
@@ -73,33 +96,38 @@ async def _asked(target: Target, token: str) -> bytes:
     )
     try:
         host = f"[{address.host}]" if ":" in address.host else address.host
-        lines = [f"GET {address.path}{PATH} HTTP/1.1", f"Host: {host}:{address.port}", "Connection: close"]
+        lines = [f"{method} {address.path}{path} HTTP/1.1", f"Host: {host}:{address.port}", "Connection: close"]
+        if method == "POST":
+            lines.append("Content-Length: 0")
         if token:
             lines.append(f"Authorization: Bearer {token}")
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         await writer.drain()
-        length = _length(await reader.readuntil(b"\r\n\r\n"))
-        return await reader.readexactly(length)
+        status, length = _status(await reader.readuntil(b"\r\n\r\n"), most)
+        return status, await reader.readexactly(length)
     finally:
         writer.transport.abort()
 
 
-def _length(head: bytes) -> int:
-    """The length of the body after a head; raises Unavailable for a head that is no agent's."""
+def _status(head: bytes, most: int) -> tuple[int, int]:
+    """The status and the length of the body after a head; of a refusal only a short body is read.
+
+    Raises Unavailable for a head that is no agent's.
+    """
     first, *lines = head.decode("latin-1").split("\r\n")
     found = re.match(r"HTTP/1\.[01] (\d{3})(?: |$)", first)
     if found is None:
         raise _not_understood()
-    if found[1] == "401":
-        raise Unavailable("agent-refuses", "It does not know the token of the server's `agents_token_file`.")
-    if found[1] != "200":
-        raise Unavailable("agent-refuses", f"It answers with the status {found[1]}.")
     told = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("content-length:")]
-    if len(told) != 1 or not re.fullmatch(r"[0-9]{1,15}", told[0]):
+    known = len(told) == 1 and re.fullmatch(r"[0-9]{1,15}", told[0]) is not None
+    if found[1] != "200":
+        return int(found[1]), int(told[0]) if known and int(told[0]) <= _MOST_SENTENCE else 0
+    if not known:
         raise Unavailable("agent-not-understood", "It does not say how long its answer is.")
-    if int(told[0]) > MOST_BYTES:
-        raise Unavailable("agent-too-much", f"It answers with more than {MOST_BYTES // 2**20} MiB.")
-    return int(told[0])
+    if int(told[0]) > most:
+        size = f"{most // 2**20} MiB" if most >= 2**20 else f"{most} bytes"
+        raise Unavailable("agent-too-much", f"It answers with more than {size}.")
+    return 200, int(told[0])
 
 
 def _not_understood() -> Unavailable:

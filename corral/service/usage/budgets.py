@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.units import DEVICE
@@ -27,8 +27,23 @@ from corral.spec.job import UnifiedJob
 
 _DEFAULT: Final = "default"
 """The queue that is there even where no document has it."""
+_USED_SECONDS: Final = 10.0
+"""Seconds for which what was used of a budget is not summed anew: submissions may exceed it by what jobs hold in them."""
 _MOST_REASON: Final = 500
 """Characters."""
+
+
+class _Used(NamedTuple):
+    """What was used of a budget."""
+
+    at: float
+    seconds: float
+    """Device-seconds in the window of that time."""
+
+    def holds(self, key: tuple[str, str, str], now: float) -> bool:
+        """Whether it is recent, and of the window of now."""
+        window = key[2]
+        return 0 <= now - self.at < _USED_SECONDS and window_of(window, self.at) == window_of(window, now)
 
 
 class Budgets:
@@ -38,6 +53,8 @@ class Budgets:
         self._context = context
         self._store = context.store
         self._clock = context.clock
+        self._used: dict[tuple[str, str, str], _Used] = {}
+        """By budget, what was summed last for a submission."""
 
     async def list(self, actor: Actor) -> BudgetList:
         """The budgets of all queues and of the caller; administrators see those of all users."""
@@ -115,8 +132,17 @@ class Budgets:
             raise _no_budget(key)
 
     async def of_job(self, queue: str, user: str) -> Sequence[Standing]:
-        """How the budgets stand that a job of this queue and user counts for."""
-        return await self._store.standings(self._clock.now(), queue=queue, user=user)
+        """How the budgets stand that a job of this queue and user counts for.
+
+        What was used is up to 10 s old, because summing it costs more than all else of a submission.
+        """
+        now = self._clock.now()
+        self._used = {key: each for key, each in self._used.items() if each.holds(key, now)}
+        known = {key: each.seconds for key, each in self._used.items()}
+        found = await self._store.standings(now, queue=queue, user=user, used=known)
+        for each in found:
+            self._used.setdefault(each.budget.key, _Used(now, each.used))
+        return found
 
     async def check_change(self, user: str, before: UnifiedJob | None, after: UnifiedJob) -> None:
         """Check a change of a job that has not begun, or of an ended one that begins anew (`before` is None).

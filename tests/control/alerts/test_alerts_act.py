@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from corral.control.alerts.actions import AlertActions
+from corral.control.alerts.clock_fixes import ClockFixer
 from corral.control.alerts.keeper import AlertKeeper
-from corral.control.alerts.of_files import read_routes
+from corral.control.alerts.of_files import keeper_of_files, read_routes
 from corral.kernel.clock import VirtualClock
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.cordons import Cordon
 from corral.model.metrics.samples import Samples
@@ -35,6 +37,7 @@ routes:
   - {match: [alertname=Idle], actions: [stop-jobs, tag-jobs], tags: [stopped-by-alert]}
   - {match: [alertname=Told], actions: [email-admin, email-user]}
   - {match: [alertname=Paged], actions: [webhook]}
+  - {match: [alertname=NodeGpuLowPerfState], actions: [fix-nvidia-gpu-low-perf]}
 """
 
 
@@ -50,8 +53,18 @@ class Acting:
 
     def __init__(self, house: House) -> None:
         self.house, self.store, self.clock = house, house.store, VirtualClock(house.clock.now())
-        actions = AlertActions(parse_routes(ROUTES), self.store)
+        self.asked: list[tuple[str, str]] = []
+        self.refusal = ""
+        self.fixer = ClockFixer(self, self.store, self.clock)
+        actions = AlertActions(parse_routes(ROUTES), self.store, self.fixer)
         self.keeper = AlertKeeper((), self.store, Samples, self.clock, actions=actions)
+
+    async def post(self, node: str, path: str, seconds: float) -> str:
+        """Be asked as an agent."""
+        self.asked.append((node, path))
+        if self.refusal:
+            raise Unavailable("agent-refuses", self.refusal)
+        return "Its clocks are now 1410 MHz, and 1593 MHz of its memory."
 
     async def tell(self, *alerts: StoredAlert) -> None:
         """Replace Alertmanager's alerts, and evaluate."""
@@ -118,6 +131,40 @@ async def test_so_many_nodes_are_cordoned_and_an_uncordoned_one_is_left_until_th
     acting.clock.advance(3600.0)
     await acting.keeper.evaluate()
     assert await acting.cordoned() == [node]
+
+
+async def test_the_agent_of_a_node_sets_the_clocks_of_a_slow_gpu_once_an_hour_and_that_is_audited(
+    acting: Acting,
+) -> None:
+    slow = alert("NodeGpuLowPerfState", node_name="node1", minor_number="3")
+    wrong = [alert("NodeGpuLowPerfState", node_name=node, minor_number=gpu) for node, gpu in WRONG]
+    await acting.tell(slow, *wrong)
+    await acting.fixer.settled()
+    assert acting.asked == [("local/node1", "/fix-nvidia-gpu-low-perf/3")]
+    (line,) = (await acting.store.audit(actor="alert:NodeGpuLowPerfState")).items
+    assert (line.action, line.resource, line.rule) == ("node.fix-gpu-clocks", "node:local/node1", "alert-route")
+    await acting.tell(msgspec.structs.replace(slow, labels=slow.labels | {"again": "yes"}))
+    await acting.fixer.settled()
+    assert len(acting.asked) == 1, "another alert about the same GPU changes nothing within the hour"
+    acting.clock.advance(3600.0)
+    acting.refusal = "There is no NVIDIA GPU of the minor number 3 here."
+    await acting.keeper.evaluate()
+    await acting.fixer.settled()
+    told = {each.kind: each.message for each in (await acting.store.events_of_server()).items if "gpu" in each.kind}
+    assert told == {
+        "server.gpu-clocks-set": "GPU 3 of local/node1: Its clocks are now 1410 MHz, and 1593 MHz of its memory.",
+        "server.gpu-clocks-not-set": "GPU 3 of local/node1: There is no NVIDIA GPU of the minor number 3 here.",
+    }
+
+
+WRONG = [("node1", ""), ("node1", "3; reboot"), ("elsewhere", "3")]
+
+
+def test_clocks_are_set_by_agents_alone() -> None:
+    routes = parse_routes("routes: [{match: [alertname=Slow], actions: [fix-nvidia-gpu-low-perf]}]")
+    metrics = SimpleNamespace(agents=None, samples=Samples, of_machines=None)
+    with pytest.raises(InvalidInput, match="needs agents"):
+        keeper_of_files(None, routes, None, metrics, url="")  # type: ignore[arg-type]
 
 
 async def test_alerts_keep_no_more_nodes_cordoned_than_the_file_allows(house: House) -> None:

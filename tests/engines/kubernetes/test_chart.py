@@ -258,6 +258,9 @@ def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
     assert pod["hostPID"] and pod["automountServiceAccountToken"] is False
     assert command[:4] == ["corral", "node-agent", "--listen", "0.0.0.0:9102"]
     assert command[4:6] == ["--token-file", "/etc/corral/agent/token"]
+    assert "--fix-gpu-clocks" not in command, "the administrator allows it"
+    (allowed,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": {"fixGpuClocks": True}}))).of("DaemonSet")
+    assert allowed["spec"]["template"]["spec"]["containers"][0]["command"][-1] == "--fix-gpu-clocks"
     assert pod["volumes"][0]["secret"]["secretName"] == "corral-agent"
 
 

@@ -16,10 +16,15 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from corral.devices.nvidia_clocks import MOST_SECONDS, Clocks
+from corral.kernel.errors import Unavailable
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TaskMetric
+from corral.monitor.agent.clock_fixes import PATH, ClockFixes
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.rounds import Rounds
+from corral.monitor.scraping.addresses import Address
+from corral.monitor.scraping.agent_client import Target, post
 from corral.nodeagent import MetricsListener
 from tests.monitor.agent.test_tasks_are_measured import Tree, named
 from tests.reserved import free_port
@@ -92,6 +97,7 @@ def test_an_agent_tells_tasks_to_those_with_its_token_alone(agent: Agent) -> Non
     ("options", "said"),
     [
         (["--listen", "0.0.0.0:0"], "give the agent a --token-file"),
+        (["--fix-gpu-clocks"], "--fix-gpu-clocks needs a --token-file"),
         (["--listen", "9102"], "--listen needs HOST:PORT"),
         (["--parts", "gpus"], "There is no part 'gpus' to measure: devices, tasks, machine are known."),
     ],
@@ -141,6 +147,57 @@ async def test_a_page_is_made_once_for_each_round(monkeypatch: pytest.MonkeyPatc
         assert (await _asked(listener, "GET /metrics HTTP/1.1")).endswith(b"\r\n\r\n1")
     rounds.fixed = Samples()
     assert (await _asked(listener, "GET /metrics HTTP/1.1")).endswith(b"\r\n\r\n0") and made == [True, True]
+
+
+async def test_a_server_has_an_agent_run_nvidia_smi(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[2] / "devices" / "recorded"
+    tool = tmp_path / "nvidia-smi"
+    answers = f'"-q -x") cat {recorded}/nvidia-smi-535.xml;; *clocks=*) cat {recorded}/supported-clocks-a100.csv;;'
+    tool.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\ncase "$*" in {answers} esac\n')
+    tool.chmod(0o755)
+    agent = Agent(tmp_path, "--fix-gpu-clocks", env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    try:
+        target = Target(Address(False, "127.0.0.1", int(agent.url.rpartition(":")[2])), "127.0.0.1")
+        said = await post(target, TOKEN, f"{PATH}1", MOST_SECONDS)
+        assert said == "Its clocks are now 1410 MHz, and 1593 MHz of its memory."
+        with pytest.raises(Unavailable, match="less than an hour ago"):
+            await post(target, TOKEN, f"{PATH}1", MOST_SECONDS)
+        with pytest.raises(Unavailable, match="The token is not that of the agent's token file"):
+            await post(target, "wrong", f"{PATH}1", MOST_SECONDS)
+    finally:
+        agent.end()
+    assert "-i 00000000:0F:00.0 -ac 1593,1410" in (tmp_path / "calls").read_text().splitlines()
+
+
+async def test_clocks_are_set_for_those_with_the_token_if_that_is_allowed_and_once_an_hour(
+    tmp_path: Path,
+) -> None:
+    token, now, done = tmp_path / "token", [0.0], []
+
+    def set_clocks(minor: int) -> Clocks:
+        done.append(minor)
+        if minor == 9:
+            raise Unavailable("nvidia-smi-failed", "nvidia-smi ended with 9.")
+        return Clocks(1593, 1410)
+
+    token.write_text(TOKEN)
+    listener = MetricsListener(_Fixed(Samples()), token)
+
+    async def asked(gpu: str, given: str = TOKEN) -> tuple[int, str]:
+        lines = (f"POST /fix-nvidia-gpu-low-perf/{gpu} HTTP/1.1", f"Authorization: Bearer {given}")
+        head, _, body = (await _asked(listener, *lines)).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body.decode().strip()
+
+    assert await asked("0") == (403, "This agent may not set clocks: it was started without --fix-gpu-clocks.")
+    listener.fixes = ClockFixes(set_clocks, lambda: now[0])
+    assert (await asked("0", "wrong"))[0] == 401 and done == []
+    for wrong in ("", "-1", "0%3b", "12345"):
+        assert (await asked(wrong))[0] == 404
+    assert await asked("0") == (200, "Its clocks are now 1410 MHz, and 1593 MHz of its memory.")
+    assert await asked("9") == (502, "nvidia-smi ended with 9.")
+    assert (await asked("0"))[0] == 429 and (await asked("9"))[0] == 429 and done == [0, 9]
+    now[0] += 3600.0
+    assert (await asked("0"))[0] == 200 and done == [0, 9, 0]
 
 
 async def test_a_token_without_a_token_file_and_broken_requests_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of jobs that run while a budget is used up."""
+"""What becomes of jobs that run while a budget is used up, and an index of what live jobs of a queue may still use."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,7 @@ down_revision = "0027"
 
 
 def upgrade() -> None:
-    """Add the column; budgets of before warn."""
+    """Add them; budgets of before warn."""
+    live = sa.text("live")
+    op.create_index("jobs_live_of_queue", "jobs", ["queue"], sqlite_where=live, postgresql_where=live)
     op.add_column("budgets", sa.Column("when_used_up", sa.Text(), nullable=False, server_default="warn"))
