@@ -167,6 +167,13 @@ const whatIf = createRoute({
   component: lazyRouteComponent(() => import('./pages/WhatIf'), 'WhatIf'),
 });
 
+const policyShadow = createRoute({
+  getParentRoute: () => frame,
+  path: '/policy-shadow',
+  validateSearch: texts('policy', 'documents', 'hours', 'anew', 'comparison'),
+  component: lazyRouteComponent(() => import('./pages/PolicyShadow'), 'PolicyShadow'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -207,7 +214,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
+  home, job, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
   storage, users, batch, groups,
 ];
 
