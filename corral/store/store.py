@@ -41,6 +41,7 @@ from corral.store.notification_outbox import NotificationOutbox
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
 from corral.store.preemption_records import PreemptionRecords
+from corral.store.question_records import QuestionRecords
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
@@ -86,6 +87,7 @@ class Store(
     AlertRecords,
     AlertHistory,
     IdleRecords,
+    QuestionRecords,
 ):
     """The open store."""
 

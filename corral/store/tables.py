@@ -532,6 +532,21 @@ blobs = Table(
     Column("at", Double, nullable=False),
 )
 
+questions = Table(
+    "questions",
+    metadata,
+    Column("number", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("running", Boolean, nullable=False),
+    Column("cancelled", Boolean, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("doc", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Index("questions_by_user", "user", "kind"),
+)
+
 settings = Table(
     "settings",
     metadata,

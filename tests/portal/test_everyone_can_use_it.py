@@ -79,6 +79,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),
         ("/receipts", "Nothing had to yield"),
+        ("/policy-shadow", "A candidate policy decides beside the one in force"),
         ("/configuration?document=Cluster/local", "described-a100"),
         ("/configuration?document=Cluster/local&against=0", "lines"),
         ("/account", "Waiting and running tasks"),

@@ -173,6 +173,13 @@ const whatIf = createRoute({
   component: lazyRouteComponent(() => import('./pages/WhatIf'), 'WhatIf'),
 });
 
+const policyShadow = createRoute({
+  getParentRoute: () => frame,
+  path: '/policy-shadow',
+  validateSearch: texts('policy', 'documents', 'hours', 'anew', 'comparison'),
+  component: lazyRouteComponent(() => import('./pages/PolicyShadow'), 'PolicyShadow'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -213,7 +220,8 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, openService, submit, queues, line, receipts, estimates, whatIf, nodes, alerts, usage, efficiency, fairness, idle, configuration, account, storages,
+  home, job, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  configuration, account, storages,
   storage, users, batch, groups,
 ];
 

@@ -15,7 +15,7 @@ from typing import Final
 from corral.control.core.core import Batch, Core
 from corral.control.core.waiting_reason import waiting_reason
 from corral.control.journal.recorded_runs import Outside
-from corral.control.journal.records import Begun, Checkpoint, Record, Step, beginning_at, decoded
+from corral.control.journal.records import Begun, Checkpoint, Record, Step, beginning_at, decoded, time_of
 from corral.control.shadow.decisions import Decision, DecisionReader, Kind
 from corral.control.shadow.differences import Differences
 from corral.control.shadow.foresight import Foresight, KnownRuns
@@ -81,9 +81,33 @@ def compare(source: Source, question: Question) -> ShadowReport:
     A journal that breaks off or cannot be followed is compared up to there, and the report says why. Raises InvalidInput
     or NotFound for one in which there is nothing to compare, and for rules that the scheduler cannot follow.
     """
+    _check_length(source, question)
     comparison = Comparison(question)
     comparison.read(source.records(question.since))
     return comparison.finish(source.problem)
+
+
+def _check_length(source: Source, question: Question) -> None:
+    """Refuse a journal of too many hours before any of it is compared."""
+    begin = end = inf
+    for data in source.records(question.since):
+        at = beginning_at(data)
+        if at is not None and (begin == inf or at <= question.since):
+            begin = end = max(question.since, at)
+        elif at is None and begin < inf and (made := time_of(data)) <= question.until:
+            end = made
+    if begin < inf:
+        _check_hours(begin, end)
+
+
+def _check_hours(begin: float, end: float) -> None:
+    count = int(end // HOUR - begin // HOUR) + 1
+    if count > MOST_HOURS:
+        message = (
+            f"The journal has {counted(count, 'hour')} from {rfc3339(begin)} on, and at most {MOST_HOURS} are "
+            "compared at once; use --from and --to."
+        )
+        raise InvalidInput("too-many-hours", message)
 
 
 class _Side:
@@ -174,7 +198,7 @@ class Comparison:
     def _read_step(self, step: Step) -> None:
         is_compared = step.at <= self._question.until
         if is_compared:
-            self._check_hours(step.at)
+            _check_hours(self._begin, step.at)
         while step.at > self._hour_end + READ_AHEAD and (is_compared or self._ahead.until >= self._hour_end):
             self._compare_hour()
             if self._is_over:
@@ -182,15 +206,6 @@ class Comparison:
         self._ahead.take(step)
         if is_compared:
             self._ahead.until = step.at
-
-    def _check_hours(self, end: float) -> None:
-        count = int(end // HOUR - self._begin // HOUR) + 1
-        if count > MOST_HOURS:
-            message = (
-                f"The journal has {counted(count, 'hour')} from {rfc3339(self._begin)} on, and at most {MOST_HOURS} are "
-                "compared at once; use --from and --to."
-            )
-            raise InvalidInput("too-many-hours", message)
 
     def _compare_hour(self) -> None:
         """Compare an hour to its end, and forget the jobs that are over under both."""
@@ -340,7 +355,7 @@ class Comparison:
         if end < self._begin:
             message = f"The journal ends at {rfc3339(ahead.until)}, before the time from which it is to be compared."
             raise NotFound("nothing-since", message)
-        self._check_hours(end)
+        _check_hours(self._begin, end)
         if self._begin > self._question.since > -inf:
             self._notes.insert(0, f"The journal is kept from {rfc3339(self._begin)} on; the comparison begins there.")
         with rarely_collected():

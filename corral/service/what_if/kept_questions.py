@@ -1,4 +1,7 @@
-"""Questions that are answered later: they are played in the background, and kept for a while with their answers."""
+"""Questions that are answered later: they are played in the background, and kept for a while with their answers.
+
+Several servers share a PostgreSQL store, and each of their fronts answers for the questions of all of them.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from corral.model.what_if_progress import (
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.what_if.shared_questions import HEARTBEAT_SECONDS, SharedQuestions, Told
 
 log = structlog.get_logger()
 
@@ -33,8 +37,6 @@ Asked = TypeVar("Asked")
 AskedOf = TypeVar("AskedOf", contravariant=True)
 Status = TypeVar("Status")
 Items = TypeVar("Items")
-
-_HEARTBEAT_SECONDS: Final = 15.0
 
 
 class QuestionBounds(NamedTuple):
@@ -107,6 +109,9 @@ class _Kept(Generic[Status]):
         answer = msgspec.Raw(self.answer) if whole and self.answer is not None else None
         return self._shape(self.number, self.state, self.asked_at, self.progress, cast(Any, answer), self.error)
 
+    def told(self) -> Told:
+        return Told(self.number, self.state, self.asked_at, self.progress, self.error)
+
     def tell(self, progress: WhatIfProgress) -> None:
         self.progress = progress
         self.changed()
@@ -135,7 +140,9 @@ class KeptQuestions(Generic[Asked, Status, Items]):
         self._shape = shape
         self.bounds = bounds
         self._kept: dict[str, _Kept[Status]] = {}
-        """Oldest first."""
+        """Those of this front, oldest first."""
+        several = context.store.dialect == "postgresql"
+        self._shared = SharedQuestions(context, asker.action, bounds.seconds) if several else None
         context.at_close(self._close)
 
     async def start(self, actor: Actor, asked: Asked) -> Status:
@@ -148,6 +155,12 @@ class KeptQuestions(Generic[Asked, Status, Items]):
         kept = _Kept(secrets.token_hex(16), actor, rfc3339(self._context.clock.now()), self._shape.status)
         self._make_room(kept.owner)
         kept.place.enter_context(self._asker.place(actor))
+        if self._shared is not None:
+            try:
+                await self._shared.begin(kept, kept.owner)
+            except BaseException:
+                kept.place.close()
+                raise
         self._kept[kept.number] = kept
         kept.task = asyncio.create_task(self._live(kept, actor, asked), name="what-if")
         kept.task.add_done_callback(lambda _: self._forget(kept))  # also for one that never began
@@ -158,7 +171,11 @@ class KeptQuestions(Generic[Asked, Status, Items]):
 
         Raises NotFound, Forbidden.
         """
-        return (await self._find(actor, number)).status(whole=True)
+        if (kept := await self._own(actor, number)) is not None:
+            return kept.status(whole=True)
+        if self._shared is not None and (found := await self._shared.find(_owner(actor), number, whole=True)):
+            return self._status(found.told, found.answer)
+        raise self._not_found(number)
 
     async def of_user(self, actor: Actor) -> Items:
         """The caller's questions, without their answers.
@@ -166,34 +183,73 @@ class KeptQuestions(Generic[Asked, Status, Items]):
         Raises Forbidden.
         """
         await self._context.check(actor, self._asker.action, Resource("cluster"))
-        return self._shape.items(tuple(each.status() for each in self._of(_owner(actor))))
+        if self._shared is None:
+            return self._shape.items(tuple(each.status() for each in self._of(_owner(actor))))
+        everywhere = sorted(await self._shared.of(_owner(actor)), key=lambda told: told.asked_at)
+        own = self._kept
+        return self._shape.items(
+            tuple(own[each.number].status() if each.number in own else self._status(each) for each in everywhere)
+        )
 
     async def cancel(self, actor: Actor, number: str) -> None:
         """End a question if it runs, and forget its answer; returns once its work has ended.
 
         Raises NotFound, Forbidden.
         """
-        kept = await self._find(actor, number)
-        kept.task.cancel()
-        await asyncio.wait({kept.task})
+        if (kept := await self._own(actor, number)) is not None:
+            kept.task.cancel()
+            await asyncio.wait({kept.task})
+            if self._shared is not None:
+                await self._shared.forget(number)  # also one whose task never began
+        elif self._shared is not None and await self._shared.find(_owner(actor), number):
+            await self._shared.cancel(_owner(actor), number)
+        else:
+            raise self._not_found(number)
 
     async def follow(self, actor: Actor, number: str) -> AsyncIterator[Status | None]:
         """Return the states of a question: now, after each change, and at its end; None is a heartbeat.
 
         Raises NotFound, Forbidden.
         """
-        return _states(await self._find(actor, number))
+        if (kept := await self._own(actor, number)) is not None:
+            return _states(kept)
+        if self._shared is not None and await self._shared.find(_owner(actor), number):
+            return self._states_elsewhere(self._shared, _owner(actor), number)
+        raise self._not_found(number)
 
-    async def _find(self, actor: Actor, number: str) -> _Kept[Status]:
+    async def _own(self, actor: Actor, number: str) -> _Kept[Status] | None:
+        """A question of the actor that this front answers or has answered, unless another front was told to forget it."""
         await self._context.check(actor, self._asker.action, Resource("cluster"))
         kept = self._kept.get(number)
         if kept is None or kept.owner != _owner(actor):
-            raise NotFound(
-                "question-not-found",
-                f"There is no question {number[:40]} of yours; it was cancelled, ended more than "
-                f"{round(self.bounds.seconds / 60)} minutes ago, or was lost with a restart of the server. Ask it again.",
-            )
+            return None
+        if kept.state != RUNNING and self._shared is not None and not await self._shared.is_wanted(number):
+            kept.task.cancel()
+            await asyncio.wait({kept.task})
+            return None
         return kept
+
+    def _not_found(self, number: str) -> NotFound:
+        return NotFound(
+            "question-not-found",
+            f"There is no question {number[:40]} of yours; it was cancelled, ended more than "
+            f"{round(self.bounds.seconds / 60)} minutes ago, or was lost with a restart of the server. Ask it again.",
+        )
+
+    def _status(self, told: Told, answer: bytes | None = None) -> Status:
+        """What is told of a question of another front."""
+        raw = None if answer is None else msgspec.Raw(answer)
+        return self._shape.status(told.number, told.state, told.asked_at, told.progress, cast(Any, raw), told.error)
+
+    async def _states_elsewhere(
+        self, shared: SharedQuestions, owner: tuple[str, str], number: str
+    ) -> AsyncIterator[Status | None]:
+        last: Told | None = None
+        async for told in shared.follow(owner, number):
+            last = told or last
+            yield None if told is None else self._status(told)
+        if last is not None and last.state == RUNNING:
+            yield self._status(msgspec.structs.replace(last, state=CANCELLED))
 
     def _of(self, owner: tuple[str, str]) -> list[_Kept[Status]]:
         return [each for each in self._kept.values() if each.owner == owner]
@@ -202,10 +258,32 @@ class KeptQuestions(Generic[Asked, Status, Items]):
 
     async def _live(self, kept: _Kept[Status], actor: Actor, asked: Asked) -> None:
         """Answer a question and keep the answer for a while; all of it ends with the sign-in of the actor."""
-        with contextlib.suppress(Unauthenticated):
-            async with self._context.streams.held(actor):
-                await self._answer(kept, actor, asked)
-                await asyncio.sleep(self.bounds.seconds)
+        async with self._told_elsewhere(kept):
+            with contextlib.suppress(Unauthenticated):
+                async with self._context.streams.held(actor):
+                    await self._answer(kept, actor, asked)
+                    await asyncio.sleep(self.bounds.seconds)
+
+    @contextlib.asynccontextmanager
+    async def _told_elsewhere(self, kept: _Kept[Status]) -> AsyncIterator[None]:
+        """Tell the other fronts of a question inside the block; it ends when one of them cancels it."""
+        shared = self._shared
+        if shared is None:
+            yield
+            return
+
+        async def tell() -> None:
+            await shared.tell(kept)
+            if kept.state == RUNNING:
+                kept.task.cancel()
+
+        telling = asyncio.create_task(tell(), name="what-if told")
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+            await shared.forget(kept.number)
 
     async def _answer(self, kept: _Kept[Status], actor: Actor, asked: Asked) -> None:
         try:
@@ -291,6 +369,6 @@ async def _states(kept: _Kept[Status]) -> AsyncIterator[Status | None]:
             return
         while not news.is_set():
             try:
-                await asyncio.wait_for(news.wait(), _HEARTBEAT_SECONDS)
+                await asyncio.wait_for(news.wait(), HEARTBEAT_SECONDS)
             except TimeoutError:
                 yield None

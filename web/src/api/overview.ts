@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { CellTree, EstimateReport, JobEfficiency, Ledger, Page, Receipt, SeriesAnswer, WaitingLine } from './types';
+import type { CellTree, EstimateReport, JobEfficiency, Ledger, Page, Receipt, SeriesAnswer, ShadowComparisons, WaitingLine } from './types';
 
 const SLOWLY = 15_000;
 /** Cells and devices in one answer; the marks of what is beyond it are left out of the map. */
@@ -41,6 +41,12 @@ export const estimates = (queue: string, days: string) =>
   });
 
 /** What a job reported, from one time to another; `going` is whether more may come. */
+/** The caller's own comparisons of policies. */
+export const comparisons = queryOptions({
+  queryKey: ['cluster', 'comparisons'],
+  queryFn: ({ signal }) => call<ShadowComparisons>('/policy-shadow', { signal }),
+});
+
 export const series = (job: string, from: string, to: string | null, going: boolean) =>
   queryOptions({
     queryKey: ['series', job, to],

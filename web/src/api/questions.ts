@@ -1,8 +1,8 @@
-/** A what-if question that the server answers later: its progress comes as events, and whoever stops waiting cancels it. */
+/** Questions that the server answers later: their progress comes as events, and whoever stops waiting for a what-if question cancels it. */
 
 import { ApiError, call, request } from './client';
 import { FrameParser } from './sse';
-import type { WhatIfAnswer, WhatIfProgress, WhatIfStatus } from './types';
+import type { WhatIfAnswer, WhatIfProgress, WhatIfRefusal, WhatIfStatus } from './types';
 
 const PAUSE_MS = 1000;
 /** For how long a server that does not answer is asked again. */
@@ -12,7 +12,7 @@ const PATIENCE_MS = 60_000;
 let cancelling: Promise<unknown> = Promise.resolve();
 
 export interface Following {
-  /** Cancels the question, here and at the server. */
+  /** Ends the waiting; of a what-if question also its work at the server. */
   signal: AbortSignal;
   onProgress: (progress: WhatIfProgress) => void;
   /** Waits before another look; tests pass their own. */
@@ -30,18 +30,30 @@ export async function askLater(question: unknown, { signal, onProgress, pause = 
   };
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    return answerOf(await ended(`/what-if/${(await taken).id}`, signal, onProgress, pause));
+    return await follow<WhatIfAnswer>(`/what-if/${(await taken).id}`, { signal, onProgress, pause });
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-async function ended(path: string, signal: AbortSignal, onProgress: Following['onProgress'], pause: NonNullable<Following['pause']>): Promise<WhatIfStatus> {
+/** What the server tells of a question or a comparison. */
+interface Status<Answer> {
+  state: string;
+  answer: Answer | null;
+  error: WhatIfRefusal | null;
+}
+
+/** The answer of the question at a path, once it is there; throws its refusal. */
+export async function follow<Answer>(path: string, { signal, onProgress, pause = sleep }: Following): Promise<Answer> {
+  return answerOf(await ended<Answer>(path, signal, onProgress, pause));
+}
+
+async function ended<Answer>(path: string, signal: AbortSignal, onProgress: Following['onProgress'], pause: NonNullable<Following['pause']>): Promise<Status<Answer>> {
   let silentSince = 0;
   for (;;) {
     try {
       await readStates(path, signal, onProgress);
-      const status = await call<WhatIfStatus>(path, { signal });
+      const status = await call<Status<Answer>>(path, { signal });
       if (status.state !== 'running') return status;
       silentSince = 0;
     } catch (error) {
@@ -69,7 +81,7 @@ async function readStates(path: string, signal: AbortSignal, onProgress: Followi
   }
 }
 
-function answerOf({ answer, error }: WhatIfStatus): WhatIfAnswer {
+function answerOf<Answer>({ answer, error }: Status<Answer>): Answer {
   if (error) throw new ApiError(error.status, error.code, error.message, error.problems);
   if (!answer) throw new ApiError(0, 'question-cancelled', 'The question was cancelled.');
   return answer;

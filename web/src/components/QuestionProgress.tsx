@@ -1,13 +1,15 @@
-/** How far a what-if question is: a bar, what the scheduler does, and a button that cancels it. */
+/** How far a question or a comparison is: a bar, what the scheduler does, and a button that cancels it. */
 
 import type { Asking } from './useQuestion';
 
-export function QuestionProgress({ asking }: { asking: Asking }) {
+type Answering = Pick<Asking, 'progress' | 'isPending' | 'cancelled' | 'cancel'>;
+
+export function QuestionProgress({ asking, noun = 'question' }: { asking: Answering; noun?: string }) {
   const { progress, isPending, cancelled, cancel } = asking;
   if (cancelled) {
     return (
       <p role="status" className="text-sm text-muted">
-        The question was cancelled.
+        The {noun} was cancelled.
       </p>
     );
   }

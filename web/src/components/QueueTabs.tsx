@@ -1,12 +1,15 @@
 /** The pages about shares: what queues are owed, who waits in which order, who had to yield, and what would be otherwise. */
 
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import * as ask from '../api/queries';
 
 const WAYS = [
   ['/queues', 'Shares'],
   ['/line', 'Waiting list'],
   ['/receipts', 'Receipts'],
   ['/what-if', 'What if'],
+  ['/policy-shadow', 'Policy shadow'],
   ['/estimates', 'Estimates'],
 ] as const;
 
@@ -16,9 +19,10 @@ function showPresent(nav: HTMLElement | null) {
 }
 
 export function QueueTabs({ queue }: { queue: string }) {
+  const admin = useQuery(ask.me).data?.role === 'admin';
   return (
     <nav aria-label="Queues" ref={showPresent} className="flex gap-1 overflow-x-auto border-b border-line-strong">
-      {WAYS.map(([to, word]) => (
+      {WAYS.filter(([to]) => admin || to !== '/policy-shadow').map(([to, word]) => (
         <Link
           key={to}
           to={to}

@@ -52,7 +52,7 @@ function Frame() {
           </Link>
           <nav aria-label="Main" className="flex items-center">
             <Way to="/">Jobs</Way>
-            <Way to="/queues" also={['/line', '/receipts', '/estimates']}>
+            <Way to="/queues" also={['/line', '/receipts', '/what-if', '/policy-shadow', '/estimates']}>
               Queues
             </Way>
             <Way to="/nodes">Nodes</Way>

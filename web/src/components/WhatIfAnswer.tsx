@@ -6,6 +6,7 @@ import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { move, starts, told } from '../lib/whatif';
 import { BeforeAfter } from './BeforeAfter';
+import { Both } from './Both';
 import { GoalAnswer } from './GoalAnswer';
 import { WhatIfTimeline } from './WhatIfTimeline';
 
@@ -149,18 +150,4 @@ function Moves({ job, horizon }: { job: JobOutcome; horizon: number }) {
   if (job.added) return <span className="text-muted">new</span>;
   if (by === 0) return <span className="text-muted">–</span>;
   return <span className={by < 0 ? 'text-accent' : 'text-fail'}>{`${duration(Math.abs(by))} ${by < 0 ? 'earlier' : 'later'}`}</span>;
-}
-
-function Both({ before, after, changed }: { before: string; after: string; changed: boolean }) {
-  if (!changed || before === after) return <>{after}</>;
-  return (
-    <>
-      <span className="text-muted">{before}</span>
-      <span aria-hidden className="px-1 text-faint">
-        →
-      </span>
-      <span className="sr-only">, then </span>
-      <span>{after}</span>
-    </>
-  );
 }

@@ -1,0 +1,136 @@
+/** A candidate policy beside the one in force, on the inputs of the server's journal: what it would have decided otherwise. */
+
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { type FormEvent, useCallback, useState } from 'react';
+import { ApiError } from '../api/client';
+import * as overview from '../api/overview';
+import * as ask from '../api/queries';
+import { CommandLine } from '../components/Copy';
+import { Empty, Fault } from '../components/Notices';
+import { Problems } from '../components/Problems';
+import { QuestionProgress } from '../components/QuestionProgress';
+import { QueueTabs } from '../components/QueueTabs';
+import { ShadowAnswer } from '../components/ShadowAnswer';
+import { type Comparing, useComparison } from '../components/useComparison';
+import { useTitle } from '../components/useTitle';
+import { Choice, Options } from '../components/WhatIfFields';
+import { type Candidate, HOURS, PRESETS, shadowLine, shadowRequest, USUAL_HOURS } from '../lib/shadow';
+import { clock } from '../lib/time';
+
+const route = getRouteApi('/frame/policy-shadow');
+
+export function PolicyShadow() {
+  const { data: me } = useQuery(ask.me);
+  useTitle('Policy shadow');
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Policy shadow</h1>
+      <QueueTabs queue="" />
+      {me && (me.role === 'admin' ? <Shadow /> : <Empty title="Only administrators compare policies">The report names the jobs of everybody. Ask an administrator of this server for a comparison.</Empty>)}
+    </section>
+  );
+}
+
+function Shadow() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { comparison = '' } = search;
+  const show = useCallback((id: string) => void navigate({ search: (now) => ({ ...now, comparison: id || undefined }) }), [navigate]);
+  const comparing = useComparison(comparison, show);
+  const [candidate, setCandidate] = useState<Candidate>({ policy: search.policy ?? '', documents: search.documents ?? '', hours: search.hours ?? USUAL_HOURS, anew: search.anew === 'yes' });
+  const set = (change: Partial<Candidate>) => {
+    const next = { ...candidate, ...change };
+    setCandidate(next);
+    void navigate({ search: (now) => ({ ...now, policy: next.policy || undefined, documents: next.documents || undefined, hours: next.hours === USUAL_HOURS ? undefined : next.hours, anew: next.anew ? 'yes' : undefined }), replace: true });
+  };
+  const send = (event: FormEvent) => {
+    event.preventDefault();
+    if (!comparing.isPending) comparing.ask(shadowRequest(candidate, Date.now()));
+  };
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-6 pt-4 lg:grid-cols-[18rem_minmax(0,1fr)]">
+      <form onSubmit={send} className="min-w-0 space-y-4" aria-label="Candidate">
+        <Fields candidate={candidate} set={set} />
+        <button type="submit" className="btn btn-main w-full justify-center" aria-disabled={comparing.isPending}>
+          {comparing.isPending ? 'Comparing' : 'Compare'}
+        </button>
+        <QuestionProgress asking={comparing} noun="comparison" />
+        <CommandLine line={shadowLine(candidate, Date.now())} className="-ml-1.5" />
+      </form>
+      <Outcome comparing={comparing} comparison={comparison} />
+    </div>
+  );
+}
+
+function Outcome({ comparing, comparison }: { comparing: Comparing; comparison: string }) {
+  const { error, report } = comparing;
+  const problems = error instanceof ApiError ? error.problems : [];
+  return (
+    <div className="min-w-0 scroll-mt-16" aria-live="polite">
+      {error !== undefined && <Fault error={error} />}
+      {problems.length > 0 && <Problems problems={problems} />}
+      {report && <ShadowAnswer report={report} />}
+      {!comparison && (
+        <>
+          <p className="max-w-[60ch] text-sm text-muted">
+            A candidate policy decides beside the one in force on the same requests and machines, as the server's journal has them. The report says where it would have decided otherwise, and what that would have changed. It never acts.
+          </p>
+          <Kept />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The comparisons that the server still has. */
+function Kept() {
+  const { data } = useQuery(overview.comparisons);
+  const kept = [...(data?.items ?? [])].reverse();
+  if (kept.length === 0) return null;
+  return (
+    <div className="pt-4">
+      <h2 className="label pb-1">Your comparisons of the last minutes</h2>
+      <ul className="space-y-0.5 text-sm">
+        {kept.map((each) => (
+          <li key={each.id}>
+            <Link from="/policy-shadow" to="." search={(now) => ({ ...now, comparison: each.id })} className="link">
+              asked at {clock(each.askedAt)}
+            </Link>
+            <span className="text-muted">, {WORDS[each.state]}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const WORDS = { running: 'goes on', done: 'done', failed: 'refused', cancelled: 'cancelled' } as const;
+
+function Fields({ candidate, set }: { candidate: Candidate; set: (change: Partial<Candidate>) => void }) {
+  const others = candidate.policy && !PRESETS.some((each) => each === candidate.policy) ? [candidate.policy] : [];
+  return (
+    <>
+      <Choice label="Policy" value={candidate.policy} required={!candidate.documents.trim()} onChange={(policy) => set({ policy })}>
+        <Options none={candidate.documents.trim() ? 'that of the documents' : 'choose one'} words={[...PRESETS, ...others]} />
+      </Choice>
+      <label className="block space-y-1">
+        <span className="label">Documents</span>
+        <textarea
+          className="field !h-32 py-1.5 font-mono !text-xs"
+          placeholder={'kind: Policy\nname: default\npreset: fair\norder: srtf'}
+          value={candidate.documents}
+          onChange={(event) => set({ documents: event.target.value })}
+          spellCheck={false}
+        />
+      </label>
+      <Choice label="Hours to compare" value={candidate.hours} onChange={(hours) => set({ hours })}>
+        <Options words={HOURS} />
+      </Choice>
+      <label className="flex items-center gap-2 text-sm">
+        <input type="checkbox" checked={candidate.anew} onChange={(event) => set({ anew: event.target.checked })} />
+        Begin each hour with what is in force then
+      </label>
+    </>
+  );
+}
