@@ -221,7 +221,7 @@ def test_a_revoked_token_ends_its_sessions_and_open_answers(visited: Visited, se
             pieces = answer.iter_bytes()
             next(pieces)
             client.logout()
-            with pytest.raises(httpx2.RemoteProtocolError):
+            with pytest.raises(httpx2.TransportError):
                 for _ in pieces:
                     pass
         refused = browser.get(path(job))
@@ -352,7 +352,7 @@ def test_headers_that_never_end_are_given_up(
 
 
 def test_an_answer_that_breaks_off_is_not_taken_for_whole(job: str, browser: httpx2.Client) -> None:
-    with pytest.raises(httpx2.RemoteProtocolError):
+    with pytest.raises(httpx2.TransportError):
         browser.get(path(job, "cut"))
 
 
@@ -415,7 +415,7 @@ def test_large_messages_are_passed_on_while_there_is_memory_for_them(
             assert len(usual.recv(timeout=60)) == LARGE
         first.send("begun")
         begun = time.monotonic()
-        while memory.total < LARGE // 2:
+        while memory.total < LARGE - 256 * 1024:  # all of it is there
             time.sleep(pause(begun))
         second.send("begun")
         with pytest.raises(ConnectionClosed) as ended:
