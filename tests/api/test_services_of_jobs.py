@@ -470,9 +470,16 @@ def test_below_a_domain_origins_and_cookies_are_for_https_alone(
 
 
 def test_without_a_domain_services_are_opened_on_loopback_alone(server: Server, alice: Client, job: str) -> None:
-    sent = {"Host": "corral.example.org", "Authorization": f"Bearer {alice.token}"}
-    answer = httpx2.post(f"{server.url}/api/v3/jobs/{job}/services/main/0/web", headers=sent, trust_env=False)
-    assert (answer.status_code, answer.json()["code"]) == (409, "no-services-domain")
+    elsewhere = (
+        {"Host": "corral.example.org"},
+        {"Host": "corral.example.org:1:2"},
+        {"Host": "localhost:8470", "Origin": "https://corral.example.org"},  # behind a proxy that changes the host
+        {"Origin": "null"},
+    )
+    for headers in elsewhere:
+        sent = headers | {"Authorization": f"Bearer {alice.token}"}
+        answer = httpx2.post(f"{server.url}/api/v3/jobs/{job}/services/main/0/web", headers=sent, trust_env=False)
+        assert (answer.status_code, answer.json()["code"]) == (409, "no-services-domain"), headers
 
 
 @pytest.mark.parametrize(
