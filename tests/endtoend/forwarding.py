@@ -6,6 +6,9 @@ import contextlib
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx2
 
 from tests.endtoend.platform import CORRAL, Platform
 
@@ -30,3 +33,14 @@ def read(address: str) -> bytes:
     """The body of a GET."""
     with urllib.request.urlopen(address, timeout=30) as answer:
         return bytes(answer.read())
+
+
+def visit(server: str, address: str) -> httpx2.Client:
+    """A browser at the service that a one-time address opens; names below `localhost` need no resolver here."""
+    host = urlsplit(address).netloc
+    with httpx2.Client(base_url=server, headers={"Host": host}, timeout=60, trust_env=False) as stranger:
+        opened = stranger.get(address.partition(host)[2])
+    assert opened.status_code == 303, opened.text
+    cookie = opened.headers["set-cookie"].partition(";")[0]
+    base = f"{server}{opened.headers['location']}"
+    return httpx2.Client(base_url=base, headers={"Host": host, "Cookie": cookie}, timeout=60, trust_env=False)

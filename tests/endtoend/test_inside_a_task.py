@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endtoend.forwarding import forwarded, read
+from tests.endtoend.forwarding import forwarded, read, visit
 from tests.endtoend.platform import Platform, one
 
 pytestmark = pytest.mark.timeout(300)
@@ -195,6 +195,10 @@ def test_what_a_task_serves_is_reached_from_here(platform: Platform) -> None:
     with forwarded(platform, job["id"], "main-0") as address:
         for name in ("one", "two"):
             assert read(f"{address}/{name}") == f"/{name}\n".encode() * 100_000
+    assert f"corral open {job['name']}" in platform.corral("get", job["id"])
+    with visit(platform.url, platform.corral("open", job["id"]).strip()) as browser:
+        assert browser.get("three?a=1").content == b"/three?a=1\n" * 100_000
+    assert "no running service main-0 ssh" in platform.refused("open", job["id"], "main-0", "ssh", code=3)
     assert "was not given a port 22" in platform.refused("forward", job["id"], "main-0", "22", code=3)
     platform.client.stop(job["id"])
     assert platform.ended(job)["state"] == "stopped"

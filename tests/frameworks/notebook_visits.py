@@ -12,6 +12,8 @@ import httpx2
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from tests.endtoend.forwarding import visit
+
 
 class NotebookVisit:
     """A browser's visit, begun by a one-time address."""
@@ -20,21 +22,16 @@ class NotebookVisit:
         """`server` is the address at which the server listens; names below `localhost` need no resolver here."""
         self.origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
         self._port = urlsplit(server).port or 0
-        headers = {"Host": urlsplit(address).netloc}
-        self.http = httpx2.Client(base_url=server, headers=headers, timeout=60, trust_env=False)
-        opened = self.http.get(address.removeprefix(self.origin))
-        assert opened.status_code == 303, opened.text
-        self.base = opened.headers["location"]
-        self.http.cookies.clear()
-        self.http.headers["Cookie"] = opened.headers["set-cookie"].partition(";")[0]
+        self.http = visit(server, address)
+        self.base = self.http.base_url.path
 
     def get(self, path: str) -> httpx2.Response:
         """Read a path below the notebook's."""
-        return self.http.get(self.base + path)
+        return self.http.get(path)
 
     def run(self, code: str) -> str:
         """Start a kernel, run a cell in it over its WebSocket, and return what the cell prints."""
-        made = self.http.post(f"{self.base}api/kernels", json={"name": "python3"}, headers={"Origin": self.origin})
+        made = self.http.post("api/kernels", json={"name": "python3"}, headers={"Origin": self.origin})
         assert made.status_code == 201, made.text
         address = f"ws{self.origin.removeprefix('http')}{self.base}api/kernels/{made.json()['id']}/channels"
         headers = {"Cookie": self.http.headers["Cookie"]}

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.portal.harness import Portal, open_context
+from tests.portal.harness import Portal, Theme, open_context
+from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 SCRIPT = (Path(__file__).parent / "hostile_page.py").read_text()
 
@@ -103,7 +104,7 @@ def opened(page: Page, job: str) -> Page:
     """The tab in which the job's page opens its service."""
     page.goto(f"/jobs/{job}")
     with page.context.expect_page() as tab:
-        page.get_by_role("link", name="Open web").click()
+        page.get_by_role("link", name="Open web").press("Enter")
     expect(tab.value.get_by_role("heading", name="A page of the job")).to_be_visible()
     return tab.value
 
@@ -152,6 +153,22 @@ def test_a_hostile_page_reads_and_does_nothing_outside_its_job(window: BrowserCo
     page.goto(f"/jobs/{victim}")
     expect(page.get_by_role("link", name="Open web")).to_be_visible()
     assert portal.client.job(victim)["state"] == "running"
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_buttons_can_be_read_and_are_named(browser: Browser, portal: Portal, theme: Theme) -> None:
+    job = serve(portal, f"seen-{theme}")
+    window = open_context(browser, portal, width=390, theme=theme)
+    page = window.new_page()
+    for address, name in ((f"/jobs/{job}", "Open web"), (f"/jobs/{job}/open/worker-0/none", "Back to the job")):
+        page.goto(address)
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+        assert page.evaluate(NAMELESS) == []
+        assert page.evaluate(PALE) == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (
+            "the page is wider than the phone"
+        )
+    window.close()
 
 
 def test_a_service_of_another_user_is_not_offered_and_not_opened(

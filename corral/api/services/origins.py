@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
@@ -73,12 +73,26 @@ def origin_for(connection: HTTPConnection, job: JobId) -> str:
     domain, public = connection.app.state.services_domain, urlsplit(connection.app.state.public_url)
     if domain:
         return f"https://{job}.{domain}{f':{public.port}' if public.port else ''}"
-    host = urlsplit(f"//{connection.headers.get('host', '')[:300]}")
+    host = _reached_at(connection)
     if not _is_loopback(host.hostname or ""):
         message = "This server has no domain for services of jobs (setting services_domain); use `corral forward`."
         raise Conflict("no-services-domain", message)
+    return f"{host.scheme}://{job}.{_LOOPBACK}{f':{host.port}' if host.port else ''}"
+
+
+def _reached_at(connection: HTTPConnection) -> SplitResult:
+    """The address at which a caller reaches the server: its page's origin, for a reverse proxy may change the host.
+
+    An address that is none is empty.
+    """
     scheme = "https" if connection.scope["scheme"] in ("https", "wss") else "http"
-    return f"{scheme}://{job}.{_LOOPBACK}{f':{host.port}' if host.port else ''}"
+    address = connection.headers.get("origin") or f"{scheme}://{connection.headers.get('host', '')}"
+    try:
+        parts = urlsplit(address[:300])
+        _ = parts.port  # raises ValueError for one that is no number
+    except ValueError:
+        return urlsplit("")
+    return parts if parts.scheme in ("http", "https") else urlsplit("")
 
 
 def own_origin(scope: Scope, domain: str) -> str:

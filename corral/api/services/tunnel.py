@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 64 * 1024
 _CLOSE_SECONDS: Final = 1.0
+_LONGEST: Final = 500
+"""Characters of an engine's message that are shown."""
+
+
+class _Refusal(msgspec.Struct):
+    message: str
 
 
 class _Words(msgspec.Struct):
     """The part of control's text frames that is read."""
 
-    error: dict[str, object] | None = None
+    error: _Refusal | None = None
 
 
 class Tunnel:
@@ -69,7 +75,7 @@ class Tunnel:
     async def receive(self) -> bytes:
         """The next bytes of the task; b"" at the end.
 
-        Raises Unavailable if the task does not listen on the port.
+        Raises Unavailable, in the engine's words, if the port of the task cannot be reached.
         """
         try:
             frame = await self._connection.recv()
@@ -77,6 +83,7 @@ class Tunnel:
             return b""
         if isinstance(frame, bytes):
             return frame
-        if msgspec.json.decode(frame, type=_Words).error is not None:
-            raise Unavailable("service-not-there", "Nothing answers at this port of the task (yet); try again.")
+        told = msgspec.json.decode(frame, type=_Words).error
+        if told is not None:
+            raise Unavailable("service-not-there", told.message[:_LONGEST])
         return b""

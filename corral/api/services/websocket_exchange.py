@@ -66,7 +66,8 @@ class WebSocketExchange:
         try:
             done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
-                each.result()
+                with contextlib.suppress(OSError):  # the browser left while a message was sent to it
+                    each.result()
         finally:
             for each in halves:
                 each.cancel()
