@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corral.deploy.checks.findings import Finding
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
+    from corral.deploy.steps.step import HostPlan
 
 _MARKS: Final = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "failure": ("✘", "red")}
 _BYTES: Final = 1024 * 1024
@@ -131,6 +132,61 @@ def check_command(
     if not survey.seen:
         return UNREACHABLE
     return REFUSED if failures else OK
+
+
+@deploy_command.command("plan")
+@click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
+@click.option(
+    "--host", "names", metavar="NAME", multiple=True, help="Show the steps of this host alone; can be repeated."
+)
+@click.option("--all", "everything", is_flag=True, help="Show the steps that are done already, too.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    show_default=True,
+    help="Seconds that a host may take for an answer.",
+)
+@output_option
+def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout: float, output: str) -> int:
+    """Show each step that makes a cluster of the machines in the list HOSTS (hosts.yaml); nothing is done.
+
+    The hosts are looked at, as the check does. Files are shown with their differences, without secrets. Ends with 4
+    when something stands in the way of a step.
+
+    \b
+    corral deploy plan
+    corral deploy plan lab.yaml --host gpu1 --all
+    """
+    from corral.deploy.steps.plan import plan_of
+
+    whole = _chosen(hosts, ())
+    chosen = {host.name for host in _chosen(hosts, names).hosts}
+    plans = [
+        each for each in plan_of(whole, _survey(whole, hosts, seconds=timeout, ports=False)) if each.name in chosen
+    ]
+    data = {"cluster": whole.cluster, "hosts": [each.to_document() for each in plans]}
+    if not show(data, output, names=[each.name for each in plans if each.changes]):
+        for each in plans:
+            _print_plan(each, everything=everything)
+        say(f"{sum(each.changes for each in plans)} steps on {len(plans)} hosts. Nothing was done.")
+    return REFUSED if any(each.obstacles for each in plans) else OK
+
+
+def _print_plan(plan: HostPlan, *, everything: bool) -> None:
+    click.echo(paint(f"{plan.name} ({', '.join(plan.roles)})", bold=True))
+    for obstacle in plan.obstacles:
+        click.echo(f"  {paint('✘', 'red')} {obstacle}")
+    for step in plan.steps:
+        if step.needed or everything:
+            click.echo(f"  {paint('+', 'green') if step.needed else '='} {step.kind:8} {step.title}")
+        if step.detail and step.kind == "kubeadm":
+            click.echo(f"             phases: {', '.join(step.detail)}")
+        elif step.needed:
+            for line in step.detail:
+                click.echo(f"               {paint(line, {'+': 'green', '-': 'red'}.get(line[:1], ''))}")
+    for note in plan.notes:
+        click.echo(f"  · {note}")
 
 
 def _chosen(path: Path, names: Sequence[str]) -> Hosts:

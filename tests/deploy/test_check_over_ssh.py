@@ -1,4 +1,4 @@
-"""`corral deploy check` on real SSH servers: what it finds, what it refuses, and that it leaves nothing on them."""
+"""`corral deploy check` and `plan` on real SSH servers: findings, refusals, and nothing that is left on them."""
 
 from __future__ import annotations
 
@@ -42,25 +42,22 @@ def servers() -> Iterator[SshHosts]:
 
 def check(servers: SshHosts, folder: Path, document: str, *options: str) -> tuple[int, dict[str, Any], str]:
     """The exit code, the report and standard error of a check; the list is in a folder of its own."""
+    return deploy("check", servers, folder, document, *options)
+
+
+def deploy(
+    command: str, servers: SshHosts, folder: Path, document: str, *options: str
+) -> tuple[int, dict[str, Any], str]:
+    """The same of any command."""
     folder.mkdir(exist_ok=True)
     listed = folder / "hosts.yaml"
     for name, address in servers.address.items():
         document = document.replace(f"ADDRESS-{name}", address)
     listed.write_text(document.replace("KEY", str(servers.key)))
-    words = [
-        sys.executable,
-        "-m",
-        "corral.cli.main",
-        "deploy",
-        "check",
-        str(listed),
-        "-o",
-        "json",
-        "--timeout",
-        "200",
-        *options,
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=GUARD)
+    words = f"-m corral.cli.main deploy {command} -o json --timeout 200".split()
+    done = subprocess.run(
+        [sys.executable, *words, *options, str(listed)], capture_output=True, text=True, check=False, timeout=GUARD
+    )
     report = json.loads(done.stdout) if done.stdout else {}
     return done.returncode, report, done.stderr
 
@@ -189,3 +186,18 @@ def test_one_host_is_looked_at_alone(servers: SshHosts, tmp_path: Path) -> None:
     code, _, told = check(servers, tmp_path, "hosts: {one: {address: ADDRESS-one}}")
     assert code == 2
     assert "it has no roles" in told
+
+
+def test_a_plan_has_the_steps_of_each_host_and_does_none(servers: SshHosts, tmp_path: Path) -> None:
+    document = THREE.replace("ADDRESS-two", f"{servers.bridge.subnet}.99")
+    code, planned, told = deploy("plan", servers, tmp_path, document, "--host", "one", "--host", "two")
+    one, two = planned["hosts"]
+    assert code == 4
+    assert (one["name"], one["obstacles"], two["steps"]) == ("one", [], [])
+    assert len(two["obstacles"]) == 1
+    kinds = [step["kind"] for step in one["steps"] if step["needed"]]
+    assert kinds[-4:] == ["file", "kubeadm", "chart", "chart"]
+    configuration = next(step for step in one["steps"] if step["title"] == "write /etc/kubernetes/corral.yaml")
+    assert f"+  advertiseAddress: {servers.address['one']}" in configuration["detail"]
+    assert not Path("/etc/kubernetes/corral.yaml").exists() and not Path("/etc/sysctl.d/90-corral.conf").exists()
+    assert "Traceback" not in told

@@ -27,7 +27,8 @@ VENDORS: Final = ("nvidia", "amd", "ascend")
 _KEYS: Final = frozenset(
     {"time", "user", "sudo", "reached", "hostname", "machine", "os", "os_name", "kernel", "arch", "cgroup", "swap", "ntp",
      "cpus", "memory", "mount", "disk", "address", "interface", "route", "nameserver", "resolves", "listens", "rdma",
-     "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file"}
+     "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file",
+     "version"}
 )  # fmt: skip
 _ACCOUNT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?")
 T = TypeVar("T")
@@ -132,6 +133,8 @@ class Facts:
     modules: Mapping[str, str] = field(default_factory=dict)
     """loaded, available or missing, by kernel module."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """What programs of a cluster say of themselves, by program."""
     leftovers: tuple[str, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of files that a cluster changes, as far as they are there."""
@@ -207,6 +210,7 @@ class _Reader:
             services=dict(self._each("service", _service)),
             modules=dict(self._each("module", _pair)),
             sysctls=dict(self._each("sysctl", _pair)),
+            versions=dict(self._each("version", lambda value: (value.split()[0], value.partition(" ")[2].strip()))),
             leftovers=tuple(self._values.get("leftover", ())),
             files=dict(self._each("file", _file)),
         )

@@ -115,6 +115,9 @@ software() {
     kubeadm kubelet kubectl; do
     has $tool && say tool $tool
   done
+  has kubeadm && say version "kubeadm $(limited kubeadm version -o short 2>/dev/null)"
+  has kubelet && say version "kubelet $(limited kubelet --version 2>/dev/null | awk '{ print $2 }')"
+  has containerd && say version "containerd $(limited containerd --version 2>/dev/null | awk '{ print $3 }')"
   for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
   has dpkg-query && for package in conntrack ethtool iptables kmod socat containerd nfs-common; do
     found=$(dpkg-query -W -f '${Status} ${Version}' $package 2>/dev/null)
@@ -139,7 +142,7 @@ software() {
     [ -e $path ] && say leftover $path
   done
   for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/containerd/config.toml \
-    /etc/systemd/system/kubelet.service /etc/fstab; do
+    /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /etc/kubernetes/corral.yaml /etc/fstab; do
     [ -r $path ] && has base64 && say file "$path $(head -c 16384 $path | base64 | tr -d '\n')"
   done
 }
