@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,7 @@ def test_three_hosts_are_looked_at_and_the_ports_between_them_tried(servers: Ssh
     assert closed["message"] == "port 10250 (the kubelet) finds no way from three"
     assert closed["remedy"]
     assert [each["level"] for each in found(report, "one", "ports")] == ["ok"]
-    begun = time.monotonic()
-    while servers.processes("one") - before:  # sshd's own process of a session ends a moment after it
-        assert time.monotonic() - begun < 120, "a session or a listener is left on the host"
-        time.sleep(pause(begun))
+    wait_for(lambda: not servers.processes("one") - before)  # sshd's own process of a session ends a moment after it
     pins = (tmp_path / "a b" / "hosts.known_hosts").read_text().splitlines()
     assert sorted(line.split()[0] for line in pins) == ["one", "three", "two"]
 
@@ -201,3 +199,37 @@ def test_a_plan_has_the_steps_of_each_host_and_does_none(servers: SshHosts, tmp_
     assert f"+  advertiseAddress: {servers.address['one']}" in configuration["detail"]
     assert not Path("/etc/kubernetes/corral.yaml").exists() and not Path("/etc/sysctl.d/90-corral.conf").exists()
     assert "Traceback" not in told
+
+
+def test_an_interrupted_check_ends_at_once_and_leaves_no_session(servers: SshHosts, tmp_path: Path) -> None:
+    before = servers.processes("one")
+    listed = tmp_path / "hosts.yaml"
+    document = as_account("stuck").replace("ADDRESS-one", servers.address["one"]).replace("KEY", str(servers.key))
+    listed.write_text(document)
+    words = [sys.executable, *f"-m corral.cli.main deploy check --timeout 3600 {listed}".split()]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        try:
+            wait_for(lambda: any("sleep 1000" in command_line(pid) for pid in servers.processes("one") - before))
+            running.send_signal(signal.SIGINT)
+            told, _ = running.communicate(timeout=GUARD)
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    assert "Interrupted." in told and "Traceback" not in told
+    wait_for(lambda: not any("sshd: stuck" in command_line(pid) for pid in servers.processes("one") - before))
+
+
+def command_line(pid: str) -> str:
+    """The words of a process; "" once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def wait_for(state: Callable[[], bool]) -> None:
+    """Wait until a state is there."""
+    begun = time.monotonic()
+    while not state():
+        assert time.monotonic() - begun < 120, "it did not come to this"
+        time.sleep(pause(begun))
