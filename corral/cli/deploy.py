@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from corral.cli.exit_codes import OK
-from corral.cli.output import say
+from corral.cli.exit_codes import OK, REFUSED, UNREACHABLE
+from corral.cli.output import output_option, paint, say, show, table
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 from corral.kernel.plug_ins import plug_ins
 
+if TYPE_CHECKING:
+    from corral.deploy.checks.connection import Refusal
+    from corral.deploy.checks.findings import Finding
+    from corral.deploy.checks.report import Survey
+    from corral.deploy.hosts.reader import Host, Hosts
+    from corral.deploy.steps.step import HostPlan
+
+_MARKS: Final = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "failure": ("✘", "red")}
 _BYTES: Final = 1024 * 1024
 """Bytes of a list of hosts, or of a file that one is read from."""
 
@@ -74,8 +84,153 @@ def init_command(file: Path, from_inventory: Path | None, **others: tuple[Path, 
     _write_new(file, text_of(data, origin) if data else EXAMPLE)
     for note in notes:
         say(note)
-    click.echo(f"Wrote {file}.")
+    click.echo(f"Wrote {file}. Next: corral deploy check {file}")
     return OK
+
+
+@deploy_command.command("check")
+@click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
+@click.option("--host", "names", metavar="NAME", multiple=True, help="Look at this host alone; can be repeated.")
+@click.option("--ports/--no-ports", default=True, show_default=True, help="Try the ports between all pairs of hosts.")
+@click.option("--all", "everything", is_flag=True, help="Show what is good, too.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    show_default=True,
+    help="Seconds that a host may take for an answer.",
+)
+@output_option
+def check_command(
+    hosts: Path, names: tuple[str, ...], ports: bool, everything: bool, timeout: float, output: str
+) -> int:
+    """Check whether the machines of the list HOSTS (hosts.yaml) can become a cluster; nothing on them is changed.
+
+    Host keys are pinned at the first look, in a file beside the list. Ends with 4 when a check failed, and with 5 when
+    no host could be reached. Warnings do not count.
+
+    \b
+    corral deploy check
+    corral deploy check lab.yaml --host gpu1 --host gpu2
+    corral deploy check -o json > report.json
+    """
+    from corral.deploy.checks.report import count, document, findings_of
+
+    chosen = _chosen(hosts, names)
+    survey = _survey(chosen, hosts, seconds=timeout, ports=ports)
+    findings = findings_of(chosen, survey)
+    failures = count(findings, "failure")
+    if not show(
+        document(chosen, findings), output, names=sorted({each.host for each in findings if each.level == "failure"})
+    ):
+        _print(findings, everything=everything)
+        warnings, good = count(findings, "warning"), count(findings, "ok")
+        say(
+            f"{len(survey.seen)} of {len(chosen.hosts)} hosts answered: "
+            f"{failures} failed, {warnings} warnings, {good} good."
+        )
+    if not survey.seen:
+        return UNREACHABLE
+    return REFUSED if failures else OK
+
+
+@deploy_command.command("plan")
+@click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
+@click.option(
+    "--host", "names", metavar="NAME", multiple=True, help="Show the steps of this host alone; can be repeated."
+)
+@click.option("--all", "everything", is_flag=True, help="Show the steps that are done already, too.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    show_default=True,
+    help="Seconds that a host may take for an answer.",
+)
+@output_option
+def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout: float, output: str) -> int:
+    """Show each step that makes a cluster of the machines in the list HOSTS (hosts.yaml); nothing is done.
+
+    The hosts are looked at, as the check does. Files are shown with their differences, without secrets. Ends with 4
+    when something stands in the way of a step.
+
+    \b
+    corral deploy plan
+    corral deploy plan lab.yaml --host gpu1 --all
+    """
+    from corral.deploy.steps.plan import plan_of
+
+    whole = _chosen(hosts, ())
+    chosen = {host.name for host in _chosen(hosts, names).hosts}
+    plans = [
+        each for each in plan_of(whole, _survey(whole, hosts, seconds=timeout, ports=False)) if each.name in chosen
+    ]
+    data = {"cluster": whole.cluster, "hosts": [each.to_document() for each in plans]}
+    if not show(data, output, names=[each.name for each in plans if each.changes]):
+        for each in plans:
+            _print_plan(each, everything=everything)
+        say(f"{sum(each.changes for each in plans)} steps on {len(plans)} hosts. Nothing was done.")
+    return REFUSED if any(each.obstacles for each in plans) else OK
+
+
+def _print_plan(plan: HostPlan, *, everything: bool) -> None:
+    click.echo(paint(f"{plan.name} ({', '.join(plan.roles)})", bold=True))
+    for obstacle in plan.obstacles:
+        click.echo(f"  {paint('✘', 'red')} {obstacle}")
+    for step in plan.steps:
+        if step.needed or everything:
+            click.echo(f"  {paint('+', 'green') if step.needed else '='} {step.kind:8} {step.title}")
+        if step.detail and step.kind == "kubeadm":
+            click.echo(f"             phases: {', '.join(step.detail)}")
+        elif step.needed:
+            for line in step.detail:
+                click.echo(f"               {paint(line, {'+': 'green', '-': 'red'}.get(line[:1], ''))}")
+    for note in plan.notes:
+        click.echo(f"  · {note}")
+
+
+def _chosen(path: Path, names: Sequence[str]) -> Hosts:
+    """Read the list, and keep the hosts of these names, or all."""
+    from corral.deploy.hosts.reader import load_hosts
+    from corral.spec.errors import did_you_mean, shorten
+
+    found = load_hosts(_content(path), filename=str(path))
+    for name in names:
+        if found.named(name) is None:
+            hint = did_you_mean(name, [host.name for host in found.hosts])
+            raise NotFound("no-such-host", f"{path} has no host {shorten(name)}{hint or '.'}")
+    return replace(found, hosts=tuple(host for host in found.hosts if not names or host.name in names))
+
+
+def _survey(hosts: Hosts, path: Path, *, seconds: float, ports: bool) -> Survey:
+    """Look at the hosts, and tell on standard error of each that answered or did not."""
+    from corral.deploy.remote.survey import look_at
+
+    begun: list[str] = []
+
+    def told(host: Host, refusal: Refusal | None) -> None:
+        begun.append(host.name)
+        says = "answered" if refusal is None else f"not reached: {refusal.message}"
+        say(f"[{len(begun)}/{len(hosts.hosts)}] {host.name}: {says}")
+
+    return asyncio.run(look_at(hosts, path.absolute(), seconds=seconds, ports=ports, told=told))
+
+
+def _print(findings: Sequence[Finding], *, everything: bool) -> None:
+    shown = [each for each in findings if everything or each.level != "ok"]
+    rows = [(paint(*_MARKS[each.level]), each.host, each.check, each.message) for each in shown]
+    if rows:
+        click.echo(table(("", "HOST", "CHECK", "FINDING"), rows))
+    remedies: dict[tuple[str, str], dict[str, None]] = {}
+    for each in shown:
+        if each.remedy:
+            remedies.setdefault((each.check, each.remedy), {})[each.host] = None
+    if remedies:
+        click.echo("\nWhat to do:")
+    for (check, remedy), where in remedies.items():
+        names = list(where)
+        told = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        click.echo(f"  {check} ({told}): {remedy}")
 
 
 def _content(path: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,6 +159,16 @@ def test_the_client_checks_job_files_without_the_server(client_programs: Path, t
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("ssh"), reason="OpenSSH is not here: apt-get install openssh-client")
+def test_the_client_looks_at_machines_without_the_server(client_programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("hosts: {one: {address: 127.0.0.1, roles: [storage], ssh: {port: 1}}}")
+    done = subprocess.run(
+        [client_programs / "corral", "deploy", "check"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 5, done.stderr
+    assert "nothing listens at 127.0.0.1 port 1" in done.stdout
+
+
 def test_the_client_names_what_a_server_needs_when_it_is_asked_to_be_one(client_programs: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [client_programs / "corral", "up", "--data", tmp_path / "data"], capture_output=True, text=True, check=False
@@ -170,7 +181,7 @@ def test_the_client_is_light(client_wheel: Path, client_programs: Path) -> None:
     parts = {
         "/".join(name.split("/")[:2]) for name in zipfile.ZipFile(client_wheel).namelist() if name[:7] == "corral/"
     }
-    packages = ("__init__.py", "py.typed", "cli", "client", "compat", "kernel", "runtime", "spec")
+    packages = ("__init__.py", "py.typed", "cli", "client", "compat", "deploy", "kernel", "runtime", "spec")
     assert parts == {f"corral/{part}" for part in packages}
     (site,) = client_programs.parent.glob("lib/python3*/site-packages")
     assert not {"fastapi", "numpy", "sqlalchemy", "cryptography"} & {path.name for path in site.iterdir()}

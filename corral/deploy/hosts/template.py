@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 EXAMPLE: Final = """\
-# The machines of a cluster, for `corral deploy`.
+# The machines of a cluster, for `corral deploy check` and `corral deploy plan`.
 # Every field: docs/reference/hosts.md. Editors complete it from docs/schema/hosts.json.
 kind: Hosts
 cluster: lab                        # the cluster's name

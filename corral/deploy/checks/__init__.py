@@ -1,0 +1,1 @@
+"""Judge what was found on hosts: facts that a probe printed become findings, each failure with its remedy."""

@@ -1,0 +1,61 @@
+"""The TCP ports of a cluster: who listens, who calls, and which pairs of hosts must reach each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host
+
+
+class PortRule(NamedTuple):
+    """A port that hosts of some roles listen at, for hosts of others."""
+
+    port: int
+    purpose: str
+    listeners: frozenset[str]
+    callers: frozenset[str]
+
+
+_PLANE: Final = frozenset({CONTROL_PLANE})
+_NODES: Final = frozenset({CONTROL_PLANE, "worker"})
+_HADOOP: Final = frozenset({"hadoop"})
+RULES: Final = (
+    PortRule(6443, "Kubernetes' API", _PLANE, _NODES),
+    PortRule(2379, "etcd's clients", _PLANE, _PLANE),
+    PortRule(2380, "etcd's members", _PLANE, _PLANE),
+    PortRule(10250, "the kubelet", _NODES, _NODES),
+    PortRule(2049, "NFS", frozenset({"storage"}), _NODES),
+    PortRule(8020, "HDFS' NameNode", _HADOOP, _HADOOP | _NODES),
+    PortRule(9866, "HDFS' DataNode", _HADOOP, _HADOOP | _NODES),
+    PortRule(8032, "YARN's ResourceManager", _HADOOP, _HADOOP | _NODES),
+    PortRule(8041, "YARN's NodeManager", _HADOOP, _HADOOP),
+)
+"""Flannel's VXLAN (UDP 8472) is not among them: it is not tried."""
+
+
+class Call(NamedTuple):
+    """One host that must reach a port of another."""
+
+    caller: str
+    listener: str
+    port: int
+
+
+def ports_of(host: Host) -> tuple[int, ...]:
+    """The ports that a host listens at."""
+    return tuple(rule.port for rule in RULES if rule.listeners & set(host.roles))
+
+
+def purpose_of(port: int) -> str:
+    """What a port is for."""
+    return next((rule.purpose for rule in RULES if rule.port == port), "")
+
+
+def calls_among(hosts: Sequence[Host]) -> Iterator[Call]:
+    """All pairs of hosts that must reach each other, with each port."""
+    for rule in RULES:
+        for listener in hosts:
+            for caller in hosts if rule.listeners & set(listener.roles) else ():
+                if caller is not listener and rule.callers & set(caller.roles):
+                    yield Call(caller.name, listener.name, rule.port)

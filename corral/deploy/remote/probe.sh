@@ -1,0 +1,150 @@
+# Prints what `corral deploy` needs to know of this machine, as KEY=VALUE lines between two marks. It changes nothing.
+# It runs by `sh -s`, so the whole of it is read before the first command, which then finds standard input closed.
+main() {
+  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
+  export PATH LC_ALL
+  printf 'corral-facts begin 1\n'
+  clock=$(date +%s.%N)
+  case $clock in *[!0-9.]*) clock=$(date +%s) ;; esac
+  say time "$clock"
+  account
+  system
+  processors_and_disks
+  network
+  accelerators
+  software
+  printf 'corral-facts end 1\n'
+}
+
+say() { printf '%s=%s\n' "$1" "$2"; }
+has() { command -v "$1" >/dev/null 2>&1; }
+line_of() { [ -r "$1" ] && head -n 1 "$1" 2>/dev/null | tr -d '\000\r'; }
+# A driver's tool may hang for ever.
+limited() { if has timeout; then timeout 10 "$@"; else "$@"; fi; }
+setting_of() { sed -n "s/^$1=//p" /etc/os-release 2>/dev/null | head -n 1 | tr -d "\"'"; }
+
+account() {
+  say user "$(id -un)"
+  if [ "$(id -u)" = 0 ]; then say sudo root
+  elif ! has sudo; then say sudo missing
+  elif limited sudo -n true 2>/dev/null; then say sudo free
+  else say sudo refused; fi
+  # The address at which this session arrived.
+  # shellcheck disable=SC2086
+  set -- ${SSH_CONNECTION:-}
+  [ $# -ge 3 ] && say reached "$3"
+}
+
+system() {
+  say hostname "$(uname -n)"
+  say machine "$(line_of /etc/machine-id)"
+  say os "$(setting_of ID) $(setting_of VERSION_ID)"
+  say os_name "$(setting_of PRETTY_NAME)"
+  say kernel "$(uname -r)"
+  say arch "$(uname -m)"
+  if [ -r /sys/fs/cgroup/cgroup.controllers ]; then
+    say cgroup "v2 $(line_of /sys/fs/cgroup/cgroup.controllers)"
+  else
+    say cgroup "v1 $(awk '$4 == 1 && $1 !~ /^#/ { printf "%s ", $1 }' /proc/cgroups 2>/dev/null)"
+  fi
+  awk 'NR > 1 { print "swap=" $3 " " $1 }' /proc/swaps 2>/dev/null | head -n 32
+  synchronized=
+  has timedatectl && synchronized=$(limited timedatectl show -p NTPSynchronized --value 2>/dev/null)
+  if [ "$synchronized" != yes ] && has chronyc; then
+    limited chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: *Normal' && synchronized=yes
+  fi
+  case $synchronized in yes | no) say ntp "$synchronized" ;; *) say ntp unknown ;; esac
+}
+
+processors_and_disks() {
+  say cpus "$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
+  say memory "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)"
+  # A dead network drive holds df up; busybox has no -l.
+  { limited df -Pkl || limited df -Pk; } 2>/dev/null | awk 'NR > 1 && $6 ~ /^\// && NF == 6 { print "mount=" $2 " " $4 " " $6 }' | head -n 200
+  for disk in /sys/block/*; do
+    case ${disk##*/} in loop* | ram* | zram* | dm-* | sr* | fd* | '*') continue ;; esac
+    say disk "$(line_of "$disk/size") ${disk##*/}"
+  done | head -n 100
+}
+
+network() {
+  has ip && ip -o addr show 2>/dev/null | awk '{ print "address=" $2 " " $4 }' | head -n 200
+  for interface in /sys/class/net/*; do
+    [ -r "$interface/mtu" ] && say interface "$(line_of "$interface/mtu") $(line_of "$interface/operstate") ${interface##*/}"
+  done | head -n 200
+  awk 'NR > 1 && $2 == "00000000" { print "route=" $1 }' /proc/net/route 2>/dev/null | head -n 1
+  awk '$1 == "nameserver" { print "nameserver=" $2 }' /etc/resolv.conf 2>/dev/null | head -n 8
+  if limited getent hosts "$(uname -n)" >/dev/null 2>&1; then say resolves yes; else say resolves no; fi
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+    awk '$4 == "0A" { n = split($2, part, ":"); print "listens=" part[n] }' | sort -u | head -n 500
+  for card in /sys/class/infiniband/*/ports/*; do
+    [ -r "$card/state" ] || continue
+    name=${card#/sys/class/infiniband/}
+    say rdma "$(line_of "$card/state" | tr -d ' ') ${name%%/*}"
+  done | head -n 64
+}
+
+accelerators() {
+  for card in /sys/bus/pci/devices/*; do
+    case $(line_of "$card/vendor") in 0x10de) vendor=nvidia ;; 0x1002) vendor=amd ;; 0x19e5) vendor=ascend ;; *) continue ;; esac
+    case $vendor:$(line_of "$card/class") in
+    nvidia:0x0300* | nvidia:0x0302* | amd:0x0380* | *:0x1200*) say card "$vendor" ;;
+    esac
+  done | head -n 1024
+  version=$(sed -n 's/^NVRM version:.* \([0-9][0-9]*\.[0-9.]*\) .*/\1/p' /proc/driver/nvidia/version 2>/dev/null | head -n 1)
+  if [ -n "$version" ]; then
+    say driver "nvidia $version"
+    has nvidia-smi && say usable "nvidia $(limited nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
+  fi
+  if [ -d /sys/module/amdgpu ]; then
+    version=$(line_of /sys/module/amdgpu/version)
+    say driver "amd ${version:-built-in}"
+    say usable "amd $(cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id 2>/dev/null | grep -vc '^0$')"
+  fi
+  version=$(sed -n 's/^Version=//p' /usr/local/Ascend/driver/version.info 2>/dev/null | head -n 1)
+  if [ -n "$version" ]; then
+    say driver "ascend $version"
+    found=0
+    for card in /dev/davinci[0-9]*; do [ -e "$card" ] && found=$((found + 1)); done
+    say usable "ascend $found"
+  fi
+}
+
+software() {
+  for tool in containerd dockerd crio runc python3 systemctl modprobe conntrack iptables nft socat ethtool mount.nfs java \
+    kubeadm kubelet kubectl; do
+    has $tool && say tool $tool
+  done
+  has kubeadm && say version "kubeadm $(limited kubeadm version -o short 2>/dev/null)"
+  has kubelet && say version "kubelet $(limited kubelet --version 2>/dev/null | awk '{ print $2 }')"
+  has containerd && say version "containerd $(limited containerd --version 2>/dev/null | awk '{ print $3 }')"
+  for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
+  has dpkg-query && for package in conntrack ethtool iptables kmod socat containerd nfs-common; do
+    found=$(dpkg-query -W -f '${Status} ${Version}' $package 2>/dev/null)
+    case $found in 'install ok installed '*) say package "$package ${found#install ok installed }" ;; esac
+  done
+  has systemctl && for service in containerd docker kubelet crio firewalld ufw; do
+    running=$(limited systemctl is-active $service 2>/dev/null)
+    starts=$(limited systemctl is-enabled $service 2>/dev/null)
+    [ -n "$starts" ] && [ "$starts" != not-found ] && say service "$service ${running:-unknown} $starts"
+  done
+  for module in overlay br_netfilter; do
+    if [ $module = br_netfilter ] && [ -d /proc/sys/net/bridge ]; then say module "$module loaded"
+    elif [ -d /sys/module/$module ] || grep -qw $module /proc/modules /proc/filesystems 2>/dev/null; then say module "$module loaded"
+    elif has modprobe && modprobe -nq $module 2>/dev/null; then say module "$module available"
+    else say module "$module missing"; fi
+  done
+  for name in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables fs/inotify/max_user_instances fs/inotify/max_user_watches; do
+    [ -r /proc/sys/$name ] && say sysctl "$name $(line_of /proc/sys/$name)"
+  done
+  for path in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml \
+    /var/lib/etcd/member /etc/rancher/k3s/k3s.yaml /var/lib/rancher /etc/cni/net.d/10-flannel.conflist; do
+    [ -e $path ] && say leftover $path
+  done
+  for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/containerd/config.toml \
+    /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /etc/kubernetes/corral.yaml /etc/fstab; do
+    [ -r $path ] && has base64 && say file "$path $(head -c 16384 $path | base64 | tr -d '\n')"
+  done
+}
+
+main </dev/null

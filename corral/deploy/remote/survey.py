@@ -1,0 +1,64 @@
+"""Look at all hosts at once: the facts of each, and then the ports between them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from corral.deploy.checks.between_hosts import PortTrial
+from corral.deploy.checks.connection import Refusal, garbled
+from corral.deploy.checks.facts import MOST_BYTES, GarbledFacts, parse_facts
+from corral.deploy.checks.report import Seen, Survey
+from corral.deploy.hosts.reader import Host, Hosts
+from corral.deploy.remote.ports import try_ports
+from corral.deploy.remote.ssh import NotReached, Ssh
+
+AT_ONCE: Final = 32
+"""Hosts that are probed at the same time."""
+_PROBE: Final = Path(__file__).with_name("probe.sh")
+_COMMAND: Final = "exec sh -s"
+
+Told = Callable[[Host, Refusal | None], None]
+"""Called for each host as soon as it answered or is given up; the refusal is None where it answered."""
+
+
+async def look_at(hosts: Hosts, list_path: Path, *, seconds: float, ports: bool, told: Told) -> Survey:
+    """Probe every host, and try the ports between those that answered, unless `ports` is false."""
+    places = asyncio.Semaphore(AT_ONCE)
+    script = _PROBE.read_bytes()
+    seen: dict[str, Seen] = {}
+    refusals: dict[str, Refusal] = {}
+    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+
+        async def probe(host: Host) -> None:
+            async with places:
+                try:
+                    seen[host.name] = await _seen(ssh, host, script, seconds)
+                except NotReached as error:
+                    refusals[host.name] = error.refusal
+            told(host, refusals.get(host.name))
+
+        await asyncio.gather(*(probe(host) for host in hosts.hosts))
+        trial = PortTrial()
+        if ports and seen:
+            able = [host for host in hosts.hosts if host.name in seen]
+            facts = {name: each.facts for name, each in seen.items()}
+            trial = await try_ports(ssh, able, facts, seconds=seconds)
+    return Survey(seen, refusals, trial)
+
+
+async def _seen(ssh: Ssh, host: Host, script: bytes, seconds: float) -> Seen:
+    before = time.time()
+    answer = await ssh.ask(host, _COMMAND, script, most=MOST_BYTES, seconds=seconds)
+    try:
+        return Seen(parse_facts(answer.output), before, time.time())
+    except GarbledFacts as error:
+        raise NotReached(garbled(str(error))) from None
+
+
+def known_hosts_of(list_path: Path) -> Path:
+    """The file of pinned host keys, beside the list."""
+    return list_path.with_name(f"{list_path.stem}.known_hosts")

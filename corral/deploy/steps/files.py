@@ -1,0 +1,139 @@
+"""The files that a cluster needs on a host, and their differences from those that are there."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+
+from corral.deploy.checks.facts import Facts
+from corral.deploy.hosts.reader import Host, Hosts
+from corral.deploy.steps.step import Step
+
+MODULES: Final = ("overlay", "br_netfilter")
+SYSCTLS: Final = {"net.bridge.bridge-nf-call-iptables": "1", "net.ipv4.ip_forward": "1"}
+MODULES_FILE: Final = "/etc/modules-load.d/corral.conf"
+SYSCTLS_FILE: Final = "/etc/sysctl.d/90-corral.conf"
+CONTAINERD_FILE: Final = "/etc/containerd/config.toml"
+KUBEADM_FILE: Final = "/etc/kubernetes/corral.yaml"
+_MARK: Final = "# Written by corral deploy.\n"
+_READ: Final = 16384
+"""Bytes of a file that the probe sends: one of this size may be longer."""
+_SECRET: Final = re.compile(r"(?i)(pass|auth|token|secret|credential)([^=:\s]*\s*[=:]\s*)\S.*")
+_IN_ADDRESS: Final = re.compile(r"//[^/@\s]+@")
+_SWAP: Final = re.compile(r"^\s*[^#\s]\S*\s+\S+\s+swap\s", re.ASCII)
+CONTAINERD: Final = f"""{_MARK}version = 3
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+SystemdCgroup = true
+"""
+CONTAINERD_UNIT: Final = f"""{_MARK}[Unit]
+Description=containerd
+After=network.target
+
+[Service]
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/local/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNOFILE=1048576
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target
+"""
+KUBELET_UNIT: Final = f"""{_MARK}[Unit]
+Description=kubelet
+Wants=network-online.target containerd.service
+After=network-online.target containerd.service
+StartLimitIntervalSec=0
+
+[Service]
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=/usr/local/bin/kubelet --config=/var/lib/kubelet/config.yaml \\
+  --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf \\
+  $KUBELET_KUBEADM_ARGS
+Restart=always
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def modules_text() -> str:
+    """The modules that are loaded at the start of the system."""
+    return _MARK + "".join(f"{name}\n" for name in MODULES)
+
+
+def sysctls_text() -> str:
+    """The settings of the kernel."""
+    return _MARK + "".join(f"{name} = {value}\n" for name, value in SYSCTLS.items())
+
+
+def without_swap(fstab: str) -> str:
+    """A table of file systems whose swap areas are comments."""
+    return "".join(f"# {line}" if _SWAP.match(line) else line for line in fstab.splitlines(keepends=True))
+
+
+def kubeadm_text(hosts: Hosts, host: Host, address: str) -> str:
+    """kubeadm's documents for the first control plane; keys and tokens are made on the host and are not in them."""
+    chosen = hosts.kubernetes
+    cluster: dict[str, Any] = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "clusterName": hosts.cluster,
+        "kubernetesVersion": f"v{chosen.version}",
+        "networking": {"podSubnet": chosen.pod_subnet, "serviceSubnet": chosen.service_subnet},
+    }
+    if chosen.endpoint:
+        at = f"[{chosen.endpoint}]" if ":" in chosen.endpoint else chosen.endpoint
+        cluster["controlPlaneEndpoint"] = f"{at}:6443"
+    start = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": address, "bindPort": 6443},
+        "nodeRegistration": {"name": host.name, "criSocket": "unix:///run/containerd/containerd.sock"},
+    }
+    return _MARK + yaml.safe_dump_all([cluster, start], sort_keys=False)
+
+
+def file_step(facts: Facts, path: str, wanted: str) -> Step:
+    """The step that writes a file, with the difference from the one that is there; values of secrets are masked."""
+    there = facts.files.get(path)
+    if there is None:
+        return Step("file", f"write {path}", True, tuple(f"+{line}" for line in wanted.splitlines()))
+    if len(there) >= _READ:
+        return Step("file", f"replace {path}", True, ("it is too long to be compared",))
+    before = there.decode(errors="replace")
+    if before == wanted:
+        return Step("file", f"{path} is as wanted", False)
+    lines = difflib.unified_diff(before.splitlines(), wanted.splitlines(), lineterm="", n=1)
+    return Step("file", f"change {path}", True, tuple(_shown(line) for line in list(lines)[2:]))
+
+
+def _shown(line: str) -> str:
+    """A line of a difference, without the values of secrets and without control characters."""
+    masked = _IN_ADDRESS.sub("//******@", _SECRET.sub(r"\1\2******", line))
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in masked)[:400]
+
+
+def sysctl_name(name: str) -> str:
+    """The path of a setting below /proc/sys, as the probe names it."""
+    return name.replace(".", "/")
+
+
+def differing(wanted: Mapping[str, str], facts: Facts) -> list[str]:
+    """The settings of the kernel that have another value now, or none."""
+    return [name for name, value in wanted.items() if facts.sysctls.get(sysctl_name(name)) != value]

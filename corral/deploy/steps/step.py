@@ -1,0 +1,50 @@
+"""Steps of a plan: what is done on a host, in order, and whether it is done already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Kind = Literal["package", "program", "swap", "file", "module", "sysctl", "service", "kubeadm", "chart"]
+KINDS: Final = ("package", "program", "swap", "file", "module", "sysctl", "service", "kubeadm", "chart")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step on a host; `detail` has the lines of a difference, or the phases of kubeadm."""
+
+    kind: Kind
+    title: str
+    needed: bool = True
+    """Whether it changes something; False where the host is so already."""
+    detail: tuple[str, ...] = ()
+
+    def to_document(self) -> dict[str, Any]:
+        """The step for programs."""
+        return {"kind": self.kind, "title": self.title, "needed": self.needed, "detail": list(self.detail)}
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """All steps of one host, in order, and what stands in their way."""
+
+    name: str
+    roles: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """How many steps change something."""
+        return sum(step.needed for step in self.steps)
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan of the host for programs."""
+        return {
+            "name": self.name,
+            "roles": list(self.roles),
+            "obstacles": list(self.obstacles),
+            "notes": list(self.notes),
+            "steps": [step.to_document() for step in self.steps],
+        }

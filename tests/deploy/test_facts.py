@@ -1,0 +1,106 @@
+"""What a probe prints is parsed to typed facts, or refused at the first line that is none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corral.deploy.remote
+from corral.deploy.checks.facts import MOST_BYTES, Address, GarbledFacts, Interface, Mount, Service, parse_facts
+from tests.deploy.facts import GOOD, facts, text
+
+PROBE = Path(corral.deploy.remote.__file__).with_name("probe.sh")
+
+
+def refusal(printed: str | bytes) -> str:
+    with pytest.raises(GarbledFacts) as refused:
+        parse_facts(printed if isinstance(printed, bytes) else printed.encode())
+    return str(refused.value)
+
+
+def test_every_fact_has_its_type() -> None:
+    found = facts()
+    assert (found.user, found.sudo, found.hostname, found.cpus) == ("admin", "free", "gpu1", 96)
+    assert (found.os, found.os_version, found.memory) == ("debian", "12", 1_055_000_000 * 1024)
+    assert (found.cgroup, "memory" in found.controllers) == (2, True)
+    assert found.mounts[1] == Mount("/data", 1_048_576_000 * 1024, 943_718_400 * 1024)
+    assert found.disks[0].size == 1_953_525_168 * 512
+    assert Address("eth0", "10.0.0.2") in found.addresses
+    assert Interface("eth0", 9000, "up") in found.interfaces
+    assert found.listens == {22}
+    assert (found.cards, found.usable, found.drivers) == ({"nvidia": 2}, {"nvidia": 2}, {"nvidia": "550.54.15"})
+    assert found.services == {"containerd": Service("active", "enabled")}
+    assert found.files == {"/etc/fstab": b"# nothing\n"}
+    assert found.time == 1795866691.498284275
+
+
+def test_what_a_host_prints_around_is_left_out() -> None:
+    assert facts() == parse_facts(b"hello\r\n" + GOOD.replace("\n", "\r\n").encode() + b"bye\n\xff\x00")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("corral-facts begin 1", "corral-facts begin 2", "the probe's first line is not in it"),
+        ("corral-facts end 1\n", "", "it is cut off"),
+        ("cpus=96", "cpus=many", "'many' is no value of cpus"),
+        ("cpus=96", "cpus=٣", "'٣' is no value of cpus"),
+        ("cpus=96", "cpus=" + "9" * 30, "is no value of cpus"),
+        ("cpus=96", "cpus=96\ncpus=97", "several values of cpus"),
+        ("cpus=96\n", "", "it does not tell cpus"),
+        ("time=1795866691.498284275", "time=nan", "'nan' is no value of time"),
+        ("time=1795866691.498284275", "time=-1", "is no value of time"),
+        ("sudo=free", "sudo=maybe", "sudo is 'maybe' instead of root, free, refused, missing"),
+        ("user=admin", "user=$(reboot)", "is no value of user"),
+        ("reached=10.0.0.2", "reached=here", "'here' is no value of reached"),
+        ("mount=104857600 94371840 /", "mount=1 /", "is no value of mount"),
+        ("listens=0016", "listens=10000", "is no value of listens"),
+        ("card=nvidia", "card=acme", "'acme' is no value of card"),
+        ("file=/etc/fstab IyBub3RoaW5nCg==", "file=/etc/fstab $$$", "is no value of file"),
+        ("route=eth0", "rout=eth0", "the line 'rout=eth0' is no fact"),
+        ("route=eth0", "eth0", "the line 'eth0' is no fact"),
+        ("route=eth0", "route=e\x1b[31mth0", "the value of route is too long, or no text"),
+        ("route=eth0", "route=" + "e" * 401, "the value of route is too long, or no text"),
+        ("cgroup=v2", "cgroup=v3", "is no value of cgroup"),
+    ],
+)
+def test_a_line_that_is_no_fact_is_named(old: str, new: str, says: str) -> None:
+    assert says in refusal(text((old, new)))
+
+
+def test_an_answer_that_is_too_long_is_not_parsed() -> None:
+    assert "longer than" in refusal(b"y\n" * MOST_BYTES)
+    assert "more than 5000 lines" in refusal("\n" * 6000 + GOOD)
+
+
+@given(st.binary(max_size=500))
+def test_any_bytes_are_refused(printed: bytes) -> None:
+    assert refusal(printed)
+
+
+@given(st.lists(st.sampled_from(GOOD.splitlines()) | st.text(max_size=30), max_size=60))
+def test_any_lines_are_facts_or_are_refused(lines: list[str]) -> None:
+    body = "\n".join(["corral-facts begin 1", *lines, "corral-facts end 1"])
+    try:
+        assert parse_facts(body.encode(errors="replace")).cpus == 96
+    except GarbledFacts as refused:
+        assert str(refused)
+
+
+@pytest.mark.parametrize("shell", [["sh"], ["bash"], ["busybox", "sh"]], ids=lambda words: " ".join(words))
+def test_the_probe_tells_the_facts_of_this_machine_in_every_shell(shell: list[str]) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"{shell[0]} is not here")
+    done = subprocess.run([*shell, "-s"], input=PROBE.read_bytes(), capture_output=True, check=True, timeout=240)
+    found = parse_facts(done.stdout)
+    import os
+
+    assert found.cpus == os.cpu_count()
+    assert found.kernel == os.uname().release
+    assert "/" in {each.path for each in found.mounts}
+    assert {"lo"} <= {each.name for each in found.interfaces}
