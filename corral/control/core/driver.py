@@ -67,8 +67,8 @@ class Driver:
         as the core asks."""
         self._idle_reviews = 0
         self._stepped_at = now
-        self._ends: dict[AttemptId, float] = {}
-        """When each attempt that runs will end as far as is known."""
+        self._ends: dict[AttemptId, tuple[float, int]] = {}
+        """When each attempt that runs will end as far as is known, and with which code."""
         self._unread = False
 
     def at(self, time: float, happening: NewJob | Input) -> None:
@@ -109,7 +109,7 @@ class Driver:
 
     def end_at(self, attempt: AttemptId, at: float, code: int) -> None:
         """Have a running attempt end at another time, which is not past, if nobody stops it before."""
-        if self._ends.get(attempt, at) != at:
+        if self._ends.get(attempt, (at, code)) != (at, code):
             self._end(attempt, at, code)
 
     def request(self, job: JobId, kind: str, actor: str = "", **data: object) -> None:
@@ -159,7 +159,7 @@ class Driver:
 
     def _is_end(self, event: Exited) -> bool:
         """Whether an end is still to come: a stop may have brought it forward."""
-        if self._ends.get(event.attempt) != event.at:
+        if self._ends.get(event.attempt) != (event.at, event.code):
             return False
         del self._ends[event.attempt]
         return True
@@ -190,10 +190,10 @@ class Driver:
         """End an attempt earlier; one that ends by itself before that does so. One that never began ends at once."""
         job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
         seconds = min(grace, self.works(job, attempt).stop_seconds) if job is not None else 0.0
-        if self.now + seconds < self._ends.get(attempt, inf):
+        if self.now + seconds < self._ends.get(attempt, (inf, 0))[0]:
             self._end(attempt, self.now + seconds, _TERMINATED)
 
     def _end(self, attempt: AttemptId, at: float, code: int) -> None:
-        self._ends[attempt] = at
+        self._ends[attempt] = at, code
         if at < inf:
             self.at(at, Exited(attempt, at, code))

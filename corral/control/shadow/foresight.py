@@ -148,7 +148,7 @@ class KnownRuns:
         calls.call(at, stops=False)
         if not calls.is_recorded:
             self._guessed[attempt] = job, at, started
-        return calls.present or self._unrecorded(job, attempt)
+        return self._present(calls, job, attempt)
 
     def stop(self, attempt: AttemptId, at: float) -> None:
         """The run of a task is stopped."""
@@ -170,7 +170,7 @@ class KnownRuns:
             if is_running:
                 if calls.is_recorded:
                     self._expected.uncount(job.id)
-                ran = calls.present or self._unrecorded(job, attempt)
+                ran = self._present(calls, job, attempt)
                 yield attempt, at + (0.0 if started else ran.start_seconds) + ran.seconds, ran.code
 
     def forget(self, jobs: AbstractSet[JobId]) -> None:
@@ -198,6 +198,12 @@ class KnownRuns:
         if calls is None:
             calls = self._tasks[key] = _Calls(self._ahead.runs.runs.get(key, []), self._after)
         return calls
+
+    def _present(self, calls: _Calls, job: Job, attempt: AttemptId) -> Ran:
+        """The run that began last. One that still goes on in the journal is no repetition of the one before."""
+        if calls.present is None or (not calls.is_recorded and _task(attempt) in self._open):
+            return self._unrecorded(job, attempt)
+        return calls.present
 
     def _unrecorded(self, job: Job, attempt: AttemptId) -> Ran:
         key = _task(attempt)

@@ -129,6 +129,15 @@ def test_each_hour_it_says_what_a_comparison_from_the_start_would(
     assert reports[-1].hours[:3] != reports[4].hours[:3] or reports[-1].assumptions != reports[4].assumptions
 
 
+@pytest.mark.parametrize("seed", [2, 5])
+def test_tasks_that_outlast_what_is_known_ahead_end_as_they_did(seed: int) -> None:
+    report = compare(Kept(a_life(seed)), asked("fair"))
+    found = report.total.decisions
+    assert found.alike > 20 and not report.problem
+    assert (found.only_in_force, found.only_candidate, found.elsewhere) == (0, 0, 0), report.differences
+    assert report.earlier == report.later == 0
+
+
 def test_the_same_whether_it_is_read_at_once_or_record_by_record() -> None:
     records = a_life(5)
     data = [encoded(each) for each in records]
