@@ -233,3 +233,19 @@ def wait_for(state: Callable[[], bool]) -> None:
     while not state():
         assert time.monotonic() - begun < 120, "it did not come to this"
         time.sleep(pause(begun))
+
+
+def test_a_look_that_may_not_open_enough_files_is_refused_before_it_begins(tmp_path: Path) -> None:
+    rows = [f"  n{at}: {{address: 127.0.0.{at + 1}, roles: [storage], ssh: {{port: 1}}}}\n" for at in range(100)]
+    (tmp_path / "hosts.yaml").write_text(f"hosts:\n{''.join(rows)}")
+    command = [
+        "sh",
+        "-c",
+        'ulimit -n 256; exec "$@"',
+        "sh",
+        sys.executable,
+        *["-m", "corral.cli.main", "deploy", "check"],
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=GUARD)
+    assert done.returncode == 4
+    assert "This look needs 1328 open files, and this account may have 256." in done.stderr

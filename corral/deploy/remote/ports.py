@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from corral.deploy.checks.between_hosts import PortTrial, cluster_address
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.port_rules import Call, calls_among, ports_of
 from corral.deploy.hosts.reader import Host
-from corral.deploy.remote.ssh import NotReached, Session, Ssh
+from corral.deploy.remote.ssh import AT_ONCE, NotReached, Session, Ssh
 
 _PROBE: Final = Path(__file__).with_name("ports_probe.py")
 _COMMAND: Final = "exec python3 -c 'import sys; exec(sys.stdin.read(int(sys.stdin.readline())))'"
 """Runs a program that comes on standard input after its length; what follows it stays to be read by the program."""
 _MOST_OUTPUT: Final = 1024 * 1024
 _BOUND: Final = ("free", "taken", "denied", "absent", "failed")
+T = TypeVar("T")
 _RESULTS: Final = ("open", "refused", "silent", "unreachable")
 
 
@@ -33,11 +34,13 @@ async def try_ports(ssh: Ssh, hosts: Sequence[Host], facts: Mapping[str, Facts],
         if "python3" not in facts[host.name].tools or not addresses[host.name]
     }
     able = [host for host in hosts if host.name not in untried]
+    places = asyncio.Semaphore(AT_ONCE)
     bound: dict[tuple[str, int], str] = {}
     calls: dict[Call, str] = {}
     async with contextlib.AsyncExitStack() as listening:
         started = await asyncio.gather(
-            *(_listen(listening, ssh, host, addresses[host.name], seconds) for host in able), return_exceptions=True
+            *(_in_turn(places, _listen(listening, ssh, host, addresses[host.name], seconds)) for host in able),
+            return_exceptions=True,
         )
         for host, found in zip(able, started, strict=True):
             _note(host, found, untried)
@@ -45,16 +48,18 @@ async def try_ports(ssh: Ssh, hosts: Sequence[Host], facts: Mapping[str, Facts],
         able = [host for host in able if host.name not in untried]
         wanted = [each for each in calls_among(able) if bound.get((each.listener, each.port)) in ("free", "taken")]
         called = await asyncio.gather(
-            *(
-                _call(ssh, host, [each for each in wanted if each.caller == host.name], addresses, seconds)
-                for host in able
-            ),
-            return_exceptions=True,
+            *(_in_turn(places, _call(ssh, host, wanted, addresses, seconds)) for host in able), return_exceptions=True
         )
         for host, results in zip(able, called, strict=True):
             _note(host, results, untried)
             calls |= results if isinstance(results, dict) else {}
     return PortTrial(bound, calls, untried)
+
+
+async def _in_turn(places: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work as soon as there is a place."""
+    async with places:
+        return await work
 
 
 def _note(host: Host, found: object, untried: dict[str, str]) -> None:
@@ -102,6 +107,7 @@ async def _call(
     ssh: Ssh, host: Host, wanted: Sequence[Call], addresses: Mapping[str, str], seconds: float
 ) -> dict[Call, str]:
     """Call the ports of others from one host."""
+    wanted = [each for each in wanted if each.caller == host.name]
     if not wanted:
         return {}
     targets = [(addresses[each.listener], each.port) for each in wanted]

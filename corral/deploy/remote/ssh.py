@@ -20,6 +20,8 @@ from corral.deploy.checks.connection import Refusal, no_answer, refusal_of, too_
 from corral.deploy.hosts.reader import Host
 from corral.kernel.errors import Conflict, NotFound
 
+AT_ONCE: Final = 32
+"""Hosts that are worked with at the same time."""
 CONNECT_SECONDS: Final = 15
 """Seconds for a connection until its keys are exchanged."""
 _READY: Final = "corral-connected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,11 @@ from corral.deploy.checks.facts import MOST_BYTES, GarbledFacts, parse_facts
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.remote.ports import try_ports
-from corral.deploy.remote.ssh import NotReached, Ssh
+from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh
+from corral.kernel.errors import Conflict
 
-AT_ONCE: Final = 32
-"""Hosts that are probed at the same time."""
+_FILES, _FILES_OF_A_HOST = 128, 12
+"""Open files that a look needs, and those of each host: the pipes of its connection and of two sessions."""
 _PROBE: Final = Path(__file__).with_name("probe.sh")
 _COMMAND: Final = "exec sh -s"
 
@@ -27,6 +29,7 @@ Told = Callable[[Host, Refusal | None], None]
 
 async def look_at(hosts: Hosts, list_path: Path, *, seconds: float, ports: bool, told: Told) -> Survey:
     """Probe every host, and try the ports between those that answered, unless `ports` is false."""
+    _allow_files(_FILES + _FILES_OF_A_HOST * len(hosts.hosts))
     places = asyncio.Semaphore(AT_ONCE)
     script = _PROBE.read_bytes()
     seen: dict[str, Seen] = {}
@@ -48,6 +51,19 @@ async def look_at(hosts: Hosts, list_path: Path, *, seconds: float, ports: bool,
             facts = {name: each.facts for name, each in seen.items()}
             trial = await try_ports(ssh, able, facts, seconds=seconds)
     return Survey(seen, refusals, trial)
+
+
+def _allow_files(needed: int) -> None:
+    """Raise this process's own bound on open files to what is needed. Raises Conflict where the system forbids it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise Conflict(
+            "too-few-files",
+            f"This look needs {needed} open files, and this account may have {hard}. "
+            "Name fewer hosts, or raise it (ulimit -n).",
+        )
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 async def _seen(ssh: Ssh, host: Host, script: bytes, seconds: float) -> Seen:

@@ -7,6 +7,7 @@ from typing import Final
 INIT: Final = (
     "preflight", "certs", "kubeconfig", "etcd", "control-plane", "kubelet-start", "wait-control-plane", "upload-config",
     "upload-certs", "mark-control-plane", "bootstrap-token", "kubelet-finalize", "addon",
+    "show-join-command",
 )  # fmt: skip
 """The first control plane."""
 JOIN_CONTROL_PLANE: Final = (
