@@ -1,4 +1,4 @@
-"""`python -m tests.suite [--lanes N] [--noise] [--beside TARGET]... [-- PYTEST...]`: run the tests and judge the run.
+"""`python -m tests.suite [--lanes N] [--noise] [--stalls N] [--beside TARGET]... [-- PYTEST...]`: run and judge tests.
 
 The tests run in lanes, beside the make targets of `--beside`. When both are done, each failed test runs once more,
 alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.suite import flaky, outcomes, report
+from tests.suite import flaky, outcomes, report, stalls
 from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -42,6 +42,8 @@ def main(words: Sequence[str]) -> int:
     noise = _start_noise() if options.noise else None
     scratch = Path(tempfile.mkdtemp(prefix="crl-"))
     try:
+        if options.stalls:
+            os.environ.update(stalls.environment(scratch, options.stalls))
         words = [*_in_lanes(options.lanes), f"--basetemp={scratch / 't'}", *options.pytest]
         first = _pytest(scratch / "first.json", words, options.folder)
         broken = [name for name, target in beside.items() if not _finish_target(name, target)]
@@ -70,6 +72,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     lanes = max(2, len(os.sched_getaffinity(0)) + 1)
     parser.add_argument("--lanes", type=int, default=lanes, help="how many tests run beside each other (%(default)s)")
     parser.add_argument("--noise", action="store_true", help="keep one core and the disk busy meanwhile")
+    parser.add_argument(
+        "--stalls", type=int, default=0, metavar="N", help="let one sync to the disk in N take six seconds"
+    )
     parser.add_argument(
         "--beside", action="append", default=[], metavar="TARGET", help="a make target to run meanwhile"
     )
