@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+import msgspec
 
 from corral.kernel.errors import Unavailable
 
@@ -19,9 +22,20 @@ class ControlClient(Protocol):
         """
         ...
 
+    async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """Return the headers and the body of control's answer to a GET of `path`, unread.
+
+        Raises Unavailable when no control answers.
+        """
+        ...
+
 
 class NoControl:
     """Client for a server without control; every question fails."""
+
+    async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """Return what `request` answers, as JSON. Raises its errors."""
+        return {}, msgspec.json.encode(await self.request(path))
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Refuse the question.

@@ -27,6 +27,7 @@ from corral.launcher import LaunchPolicy
 from corral.model.policy_shadow import ShadowQuestion
 from corral.model.what_if import Courses, Question
 from corral.scheduler import BuiltinPlanner, find_policy
+from corral.service.control_client import NoControl
 from tests.control.forecast.unasked import no_forecasts
 from tests.control.journal.journals import Journaled
 from tests.control.shadow.shadows import beside
@@ -34,7 +35,7 @@ from tests.control.shadow.shadows import beside
 BEGIN: Final = 1_000_000_000.0
 
 
-class IdleScheduler:
+class IdleScheduler(NoControl):
     """Control's API with no job running or waiting."""
 
     def __init__(self, clock: Clock) -> None:

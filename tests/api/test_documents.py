@@ -10,10 +10,11 @@ import pytest
 
 from corral.client import Client
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from corral.service.control_client import NoControl
 from tests.api.harness import Server
 
 
-class AgreeingControl:
+class AgreeingControl(NoControl):
     """A control that finds no broken guarantee."""
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:

@@ -11,13 +11,14 @@ import pytest
 
 from corral.model.inventory import Device, Mismatch, Node
 from corral.model.store_writes import Holder
+from corral.service.control_client import NoControl
 from tests.api.harness import Server, serving
 
 GIGABYTE = 1024**3
 SORTS = {"capacity", "usedCapacity", "maxCapacity", "resourcesUsed", "resourcesGuaranteed", "resourcesTotal"}
 
 
-class FakeControl:
+class FakeControl(NoControl):
     """A control that finds no broken guarantee, with an engine whose list the test sets."""
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from corral.client import AsyncClient
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
+from corral.service.control_client import NoControl
 from tests.api.harness import Server
 from tests.api.idle_scheduler import IdleScheduler
 from tests.api.test_questions_are_answered_later import events
@@ -41,7 +42,7 @@ def refusing(server: Server) -> Iterator[Any]:
     """Have control refuse comparisons with an error of this code."""
     before = server.service.context.control
 
-    class Refusing:
+    class Refusing(NoControl):
         code = ""
 
         async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:

@@ -9,9 +9,10 @@ import msgspec
 
 from corral.control.control_api import ControlApi
 from corral.kernel.errors import CorralError
+from corral.service.control_client import NoControl
 
 
-class Asked:
+class Asked(NoControl):
     """Answers requests of a service; raises CorralError for a refusal."""
 
     def __init__(self, api: ControlApi) -> None:

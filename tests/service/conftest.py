@@ -15,6 +15,7 @@ from corral.model.inventory import Device, Node
 from corral.model.store_writes import Holder
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.control_client import NoControl
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
@@ -33,7 +34,7 @@ ROOT = Actor("root", "admin", token_id="t-root")
 KEY = b"k" * 32
 
 
-class FakeControl:
+class FakeControl(NoControl):
     """A stand-in for control: answers by path, or is unavailable."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from corral.model.metrics.task_families import TaskMetric
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.usage import DAY, GIB, Use
 from corral.service.actor import Actor
+from corral.service.control_client import NoControl
 from corral.service.service import Service
 from corral.service.usage import efficiency as reports
 from corral.store import Store
@@ -25,7 +26,7 @@ from tests.store.test_usage import DAY_0, MADE, Made, _forget, expected, lived
 HOUR = 3600.0
 
 
-class Measured:
+class Measured(NoControl):
     """Control, which has the use of two devices of each job: 60 % and nothing."""
 
     def __init__(self, trouble: CorralError | None = None, left_out: int = 0) -> None:

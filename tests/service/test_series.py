@@ -12,12 +12,13 @@ from corral.model.metrics.families import FAMILIES
 from corral.model.metrics.job_figures import JOB_FIGURES
 from corral.model.series import MOST_POINTS, SeriesQuestion
 from corral.service.actor import Actor
+from corral.service.control_client import NoControl
 from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT
 from tests.store.makers import new_job
 
 
-class Asked:
+class Asked(NoControl):
     """Control, which has no series and remembers the questions for them."""
 
     def __init__(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corral.model.metrics.families import FAMILIES, QUEUE, Family, Kind
 from corral.model.metrics.samples import Distribution, Samples, Value, totals
 
@@ -13,6 +15,15 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def page_of(told: bytes, own: Samples, everybody: bool) -> bytes:
+    """The text of front's `own` series and of those that the scheduler `told` as JSON, if it told any.
+
+    Raises msgspec.ValidationError for an answer that has no such series.
+    """
+    scheduler = msgspec.json.decode(told, type=Samples) if told else Samples()
+    return page(own + scheduler, everybody=everybody)
 
 
 def page(samples: Samples, *, everybody: bool) -> bytes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import Final
 
-import msgspec
 import structlog
 
 import corral
@@ -16,7 +16,7 @@ from corral.model.metrics.samples import Samples, Value
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.metrics.exposition import page
+from corral.service.metrics.exposition import page_of
 from corral.service.metrics.process import ProcessFigures, part_of_server
 
 log = structlog.get_logger()
@@ -25,6 +25,8 @@ _EVERY: Final = 5.0
 """Seconds for which a page is served again: anybody may ask for it."""
 _PATIENCE: Final = 5.0
 """Seconds that the scheduler has to answer; Prometheus waits ten."""
+_LONG: Final = 256 * 1024
+"""Bytes of the scheduler's answer above which a worker writes the page; a shorter one takes some 30 ms."""
 
 
 class Metrics:
@@ -53,26 +55,35 @@ class Metrics:
         return await asyncio.shield(made)
 
     async def _make(self, *, everybody: bool) -> bytes:
-        scheduler = await self._ask_control()
+        told = await self._ask_control()
         own = [
             Value(Metric.INFO, (corral.__version__,), 1.0),
-            Value(Metric.SCHEDULER_UP, (), float(scheduler is not None)),
+            Value(Metric.SCHEDULER_UP, (), float(bool(told))),
             part_of_server("front", ready=True),
         ]
-        if scheduler is None:
+        if not told:
             own.append(part_of_server("control", ready=False, phase="unknown"))
-        samples = Samples(tuple(own)) + self._process.samples() + (scheduler or Samples())
-        return await asyncio.to_thread(page, samples, everybody=everybody)
+        return await self._written(told, Samples(tuple(own)) + self._process.samples(), everybody=everybody)
 
-    async def _ask_control(self) -> Samples | None:
-        """The scheduler's metrics; None if it does not answer, which the page itself says."""
+    async def _written(self, told: bytes, own: Samples, *, everybody: bool) -> bytes:
+        """The text of a page: a long one is written by a worker, because a thread would delay all other calls.
+
+        It is written in a thread while the workers have too much to do.
+        """
+        if len(told) > _LONG:
+            with contextlib.suppress(CorralError):
+                return await self._context.run_in_worker(False, page_of, told, own, everybody)
+        return await asyncio.to_thread(page_of, told, own, everybody)
+
+    async def _ask_control(self) -> bytes:
+        """The scheduler's metrics as it told them; empty if it does not answer, which the page itself says."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                told = msgspec.convert(await self._context.control.request("/metrics"), Samples)
+                _, told = await self._context.control.pull("/metrics")
         except (CorralError, TimeoutError) as error:
             if not self._failing:
                 log.warning("the scheduler tells no metrics", error=str(error) or "no answer in time")
             self._failing = True
-            return None
+            return b""
         self._failing = False
         return told
