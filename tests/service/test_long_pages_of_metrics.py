@@ -13,7 +13,8 @@ from corral.model.metrics.samples import Samples, Value
 from corral.service.context import Context
 from corral.service.metrics import metrics as pages
 from corral.service.metrics.metrics import Metrics
-from tests.service.conftest import FakeControl, Service
+from corral.service.service import Service
+from tests.service.conftest import FakeControl
 
 TOLD = msgspec.json.encode(Samples((Value(Metric.LEASE_EPOCH, (), 1.0),)))
 
