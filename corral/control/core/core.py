@@ -103,8 +103,8 @@ class Core:
             self.job_events.adopt(job, now)
         self._recall_losses(recovered)
         self.world.fold(UsageRecalled(tuple(self.usage_history.written.values()), tuple(self.usage_history.of_users)))
-        for waiting in self.job_events.receipts.beneficiaries():
-            if self.world.queue.waiting(waiting):
+        for waiting, preempted_at in self.job_events.receipts.beneficiaries().items():
+            if self.world.queue.waiting(waiting) and (self.world.jobs[waiting].run.waits_since or 0.0) <= preempted_at:
                 self.world.fold(GangNominated(waiting))
         stored = {
             job: Job.from_record(record, recovered.groups.get(record.user, ()))

@@ -61,11 +61,12 @@ class HeldDevices(msgspec.Struct, frozen=True):
     def cost(self, tasks: Iterable[TaskKey], now: float) -> float:
         """Device-seconds that these tasks lose: each since its start, or since a later checkpoint of the job."""
         uses = [self.tasks[key] for key in tasks]
-        return sum(
+        lost = (
             millis / DEVICE * max(0.0, now - max(started, self.saved_at))
             for millis, started in uses
             if started is not None
         )
+        return sum(lost, 0.0)  # the sum of nothing would be an integer, which a journal that is read again has not
 
 
 def _use(task: TaskRun) -> tuple[int, float | None]:
@@ -86,10 +87,11 @@ class Receipts:
         twin._open = {job: receipts[:] for job, receipts in self._open.items()}
         return twin
 
-    def beneficiaries(self) -> list[JobId]:
-        """The jobs for which a job that is still away was preempted."""
-        found = {receipt.by_job for receipts in self._open.values() for receipt in receipts if receipt.by_job}
-        return sorted(JobId(job) for job in found)
+    def beneficiaries(self) -> dict[JobId, float]:
+        """The jobs for which a job that is still away was preempted, in order, with the time of the last preemption."""
+        found = [(receipt.at, receipt.by_job) for receipts in self._open.values() for receipt in receipts]
+        last = {JobId(job): at for at, job in sorted(found) if job}
+        return dict(sorted(last.items()))
 
     def write(self, pending: PendingWrites, job: Job, before: HeldDevices, why: PreemptionTerms, now: float) -> None:
         """Write a receipt for the tasks that `job` has just given up, if there are any."""

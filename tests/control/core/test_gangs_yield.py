@@ -15,7 +15,8 @@ from corral.model.cordons import Cordon, Drain
 from corral.model.inventory import Node
 from corral.model.records import WaitingView
 from corral.model.store_writes import IntentKind
-from tests.control.core.virtual import Played
+from corral.scheduler import find_policy
+from tests.control.core.virtual import BEGIN, Played
 from tests.control.harness import short
 
 POLICY = LaunchPolicy(conflict_delay=(0.0, 0.0), retry_first=0.0)
@@ -198,3 +199,20 @@ def test_a_job_that_ends_away_has_its_receipt_closed(played: Played) -> None:
     assert state(played, job) == "stopped"
     (receipt,) = played.receipts(job)
     assert receipt.over and receipt.returned_at is None
+
+
+def test_after_a_restart_a_place_is_kept_only_for_a_job_that_has_waited_since_others_yielded() -> None:
+    played = Played(nodes=1, usual=Work(inf, stop_seconds=20.0), scheduling=find_policy("fair"))
+    yields = running(played, "yields", devices=4, priority=0)
+    now = played.driver.now - BEGIN
+    work = Work(100.0, code=1)
+    first = played.submit("first", now, devices=2, priority=10, retryPolicy={"maxRetries": 1}, work=work)
+    played.run(now + 1.0)
+    played.begin_anew()
+    assert played.core.world.queue.nominated == {first}, "the other is still leaving"
+    other = played.submit("other", now + 50.0, devices=4, priority=10)
+    played.run(now + 150.0)
+    assert state(played, other) == "running", "it took the place before the retry"
+    assert waits(played, first) and waits(played, yields) and played.receipts(yields)[-1].returned_at is None
+    played.begin_anew()
+    assert played.core.world.queue.nominated == set()
