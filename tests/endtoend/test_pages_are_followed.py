@@ -32,6 +32,7 @@ roles:
   worker:
     replicas: {min: 2, max: 4}
     resources: {cpu: "0.1", devices: 1}
+    ports: [tensorboard]
     command: COMMAND
 """
 NOTEBOOK = """
