@@ -15,6 +15,8 @@ from corral.devices.figures.npu_smi import parse_npu_smi
 from corral.devices.figures.nvidia_smi import parse_nvidia_smi
 
 RECORDED: Final = Path(__file__).parent / "recorded"
+NO_FIGURES: Final = {"supported-clocks-a100.csv"}
+"""Recordings of other things, which their own tests read."""
 MIB: Final = 2**20
 READ: Final[dict[str, tuple[Any, list[DeviceFigures]]]] = {
     "nvidia-smi-535.xml": (
@@ -105,7 +107,7 @@ def test_a_recording_is_read(name: str) -> None:
 
 
 def test_every_recording_is_read() -> None:
-    assert {path.name for path in RECORDED.iterdir()} - {"README.md"} == READ.keys()
+    assert {path.name for path in RECORDED.iterdir()} - {"README.md", *NO_FIGURES} == READ.keys()
 
 
 @pytest.mark.parametrize("name", READ)
