@@ -1,7 +1,7 @@
 /* Preloaded into programs: one sync to the disk in so many waits for some seconds before it is done.
  *
- * CORRAL_STALLS is "ONE_IN:MILLISECONDS". Only programs that call the C library are reached, such as Python, SQLite and
- * PostgreSQL; Go's programs are not.
+ * SYNC_STALLS is "ONE_IN:MILLISECONDS"; tests that start servers take away variables whose names begin with CORRAL_.
+ * Only programs that call the C library are reached, such as Python, SQLite and PostgreSQL; Go's programs are not.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 static void stall_by_chance(void) {
     static __thread unsigned seed = 0;
-    const char *said = getenv("CORRAL_STALLS");
+    const char *said = getenv("SYNC_STALLS");
     unsigned one_in = 0, milliseconds = 0;
     if (said == NULL || sscanf(said, "%u:%u", &one_in, &milliseconds) != 2 || one_in == 0)
         return;

@@ -19,4 +19,4 @@ def environment(folder: Path, one_in: int, milliseconds: int = MILLISECONDS) -> 
     library = folder / "stalls.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(_SOURCE), "-ldl"], check=True)
     folder.chmod(0o711)  # tasks of other users load it too
-    return {"LD_PRELOAD": str(library), "CORRAL_STALLS": f"{one_in}:{milliseconds}"}
+    return {"LD_PRELOAD": str(library), "SYNC_STALLS": f"{one_in}:{milliseconds}"}
