@@ -88,18 +88,22 @@ def init_command(file: Path, from_inventory: Path | None, **others: tuple[Path, 
     return OK
 
 
-@deploy_command.command("check")
-@click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
-@click.option("--host", "names", metavar="NAME", multiple=True, help="Look at this host alone; can be repeated.")
-@click.option("--ports/--no-ports", default=True, show_default=True, help="Try the ports between all pairs of hosts.")
-@click.option("--all", "everything", is_flag=True, help="Show what is good, too.")
-@click.option(
+_hosts_argument = click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
+_timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(1, 3600),
     default=60.0,
     show_default=True,
     help="Seconds that a host may take for an answer.",
 )
+
+
+@deploy_command.command("check")
+@_hosts_argument
+@click.option("--host", "names", metavar="NAME", multiple=True, help="Look at this host alone; can be repeated.")
+@click.option("--ports/--no-ports", default=True, show_default=True, help="Try the ports between all pairs of hosts.")
+@click.option("--all", "everything", is_flag=True, help="Show what is good, too.")
+@_timeout_option
 @output_option
 def check_command(
     hosts: Path, names: tuple[str, ...], ports: bool, everything: bool, timeout: float, output: str
@@ -135,18 +139,12 @@ def check_command(
 
 
 @deploy_command.command("plan")
-@click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
+@_hosts_argument
 @click.option(
     "--host", "names", metavar="NAME", multiple=True, help="Show the steps of this host alone; can be repeated."
 )
 @click.option("--all", "everything", is_flag=True, help="Show the steps that are done already, too.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1, 3600),
-    default=60.0,
-    show_default=True,
-    help="Seconds that a host may take for an answer.",
-)
+@_timeout_option
 @output_option
 def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout: float, output: str) -> int:
     """Show each step that makes a cluster of the machines in the list HOSTS (hosts.yaml); nothing is done.

@@ -18,10 +18,10 @@ MOST_ASKED: Final = 20
 """Jobs whose figures are asked for; of those below them in the list nothing is shown."""
 _DEVICES: Final = "task_gpu_percent"
 _PROCESSORS: Final = "task_cpu_percent"
-_WIDTH: Final = 10
-_PAST: Final = timedelta(minutes=10)
-_STEP: Final = "60s"
-_ASK_AGAIN: Final = 30.0
+LINE_WIDTH: Final = 10
+PAST: Final = timedelta(minutes=10)
+STEP: Final = "60s"
+ASK_AGAIN: Final = 30.0
 """Seconds for which figures are shown again."""
 
 
@@ -50,15 +50,15 @@ class JobUse:
         now = self._steady()
         asked = list(jobs)[:MOST_ASKED]
         self._known = {
-            job: known if (known := self._known.get(job)) and now < known[0] else (now + _ASK_AGAIN, self._asked(job))
+            job: known if (known := self._known.get(job)) and now < known[0] else (now + ASK_AGAIN, self._asked(job))
             for job in asked
         }
         return {job: use for job, (_, use) in self._known.items() if use is not None}
 
     def _asked(self, job: str) -> Use | None:
-        begin = (datetime.now(UTC) - _PAST).isoformat()
+        begin = (datetime.now(UTC) - PAST).isoformat()
         try:
-            items = self._client.series([_DEVICES, _PROCESSORS], job=job, begin=begin, step=_STEP)["items"]
+            items = self._client.series([_DEVICES, _PROCESSORS], job=job, begin=begin, step=STEP)["items"]
         except CorralError:  # the server keeps no series, or the job is gone
             return None
         for family in (_DEVICES, _PROCESSORS):
@@ -66,7 +66,7 @@ class JobUse:
             values = [None if each is None else each / len(found) for each in summed(found)]
             known = [each for each in values if each is not None]
             if known:
-                return Use(known[-1], sparkline(values, _WIDTH, (0.0, max(100.0, *known))), family == _DEVICES)
+                return Use(known[-1], sparkline(values, LINE_WIDTH, (0.0, max(100.0, *known))), family == _DEVICES)
         return None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from corral.cli.job_use import ASK_AGAIN, LINE_WIDTH, PAST, STEP
 from corral.cli.paging import items
 from corral.cli.sparkline import sparkline
 from corral.kernel.errors import CorralError
@@ -21,11 +22,6 @@ MOST_SHOWN: Final = 20
 HERE: Final = "(server)"
 """The machine that the server runs on: its series name no node."""
 _FAMILY: Final = "corral_device_use_ratio"
-_WIDTH: Final = 10
-_PAST: Final = timedelta(minutes=10)
-_STEP: Final = "60s"
-_ASK_AGAIN: Final = 30.0
-"""Seconds for which figures are shown again."""
 
 
 class NodeRow(NamedTuple):
@@ -56,7 +52,7 @@ class NodeUse:
         """The nodes that use least of their devices, first; none where the server does not tell."""
         now = self._steady()
         if not self._until or now >= self._until:
-            self._until = now + _ASK_AGAIN
+            self._until = now + ASK_AGAIN
             try:
                 self._rows = _rows(self._asked())
             except CorralError:  # it keeps no series, or does not tell them to this user
@@ -65,14 +61,14 @@ class NodeUse:
 
     def _asked(self) -> list[SeriesView]:
         """The series of devices: of all nodes, or where an answer cannot hold them, of the first nodes with devices."""
-        begin = (datetime.now(UTC) - _PAST).isoformat()
-        answer = self._client.series([_FAMILY], begin=begin, step=_STEP)
+        begin = (datetime.now(UTC) - PAST).isoformat()
+        answer = self._client.series([_FAMILY], begin=begin, step=STEP)
         if not answer["leftOut"]:
             return answer["items"]
         nodes = [each["name"] for each in items(self._client.nodes, limit=200) if each["total"]["devices"]]
         found: list[SeriesView] = []
         for node in nodes[:MOST_SHOWN]:
-            found += self._client.series([_FAMILY], labels=[f"node={node}"], begin=begin, step=_STEP)["items"]
+            found += self._client.series([_FAMILY], labels=[f"node={node}"], begin=begin, step=STEP)["items"]
         return found
 
 
@@ -85,7 +81,7 @@ def _rows(series: Sequence[SeriesView]) -> list[NodeRow]:
         values = _percents(found)
         known = [each for each in values if each is not None]
         if known:
-            rows.append(NodeRow(node, len(found), known[-1], sparkline(values, _WIDTH, (0.0, 100.0))))
+            rows.append(NodeRow(node, len(found), known[-1], sparkline(values, LINE_WIDTH, (0.0, 100.0))))
     return sorted(rows, key=lambda each: (round(each.percent), each.node))[:MOST_SHOWN]
 
 

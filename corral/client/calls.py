@@ -79,7 +79,7 @@ def raise_for(status: int, body: bytes, retry_after: str = "") -> None:
         shape, code, message = {}, "unknown-answer", f"The server answered {status} in a way that is not Corral's."
     details = {name: value for name, value in shape.items() if name not in ("code", "message")}
     if status == 503:
-        wait = float(retry_after) if retry_after.isdigit() else 1.0
+        wait = float(retry_after) if retry_after.isdecimal() else 1.0
         raise errors.Unavailable(code, message, retry_after=wait)
     raise _KINDS.get(status, errors.CorralError)(code, message, **details)
 

@@ -13,6 +13,8 @@ from corral.kernel.errors import Unavailable
 
 PATIENCE: Final = 20.0
 """Seconds for which a client sends a call again by default."""
+_SHORTEST: Final = 0.05
+"""Least seconds between two calls, whatever the server suggests."""
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _NOTHING_BEGUN: Final = frozenset({"control-starting"})
 """Refusals before anything of the call was done, so that any call may be sent again."""
@@ -28,7 +30,8 @@ def repeatable(call: Call[Any]) -> bool:
 def pause_before_retry(call: Call[Any], refused: Unavailable, left: float) -> float | None:
     """Return the seconds to wait before `call` is sent again, None when it is not.
 
-    `left` are the seconds of patience that are left; the server's own suggestion is kept within them.
+    `left` are the seconds of patience that are left; the server's own suggestion is kept within them, and is no less than
+    a twentieth of a second.
     """
     again = refused.code in _NOTHING_BEGUN or (refused.code in _PASSING and repeatable(call))
-    return min(refused.retry_after, left) if again and left > 0 else None
+    return min(max(refused.retry_after, _SHORTEST), left) if again and left > 0 else None
