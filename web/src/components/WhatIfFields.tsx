@@ -54,3 +54,28 @@ export function Options({ none, words }: { none?: string; words: readonly (strin
     </>
   );
 }
+
+interface FileTextProps {
+  label: string;
+  placeholder: string;
+  /** The class of its height. */
+  height: string;
+  value: string;
+  onChange: (text: string) => void;
+}
+
+/** The text of a file, or of several documents. */
+export function FileText({ label, placeholder, height, value, onChange }: FileTextProps) {
+  return (
+    <label className="block space-y-1">
+      <span className="label">{label}</span>
+      <textarea
+        className={`field ${height} py-1.5 font-mono !text-xs`}
+        placeholder={placeholder}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+        spellCheck={false}
+      />
+    </label>
+  );
+}

@@ -14,7 +14,7 @@ import { QueueTabs } from '../components/QueueTabs';
 import { ShadowAnswer } from '../components/ShadowAnswer';
 import { type Comparing, useComparison } from '../components/useComparison';
 import { useTitle } from '../components/useTitle';
-import { Choice, Options } from '../components/WhatIfFields';
+import { Choice, FileText, Options } from '../components/WhatIfFields';
 import { type Candidate, HOURS, PRESETS, shadowLine, shadowRequest, USUAL_HOURS } from '../lib/shadow';
 import { clock } from '../lib/time';
 
@@ -114,16 +114,13 @@ function Fields({ candidate, set }: { candidate: Candidate; set: (change: Partia
       <Choice label="Policy" value={candidate.policy} required={!candidate.documents.trim()} onChange={(policy) => set({ policy })}>
         <Options none={candidate.documents.trim() ? 'that of the documents' : 'choose one'} words={[...PRESETS, ...others]} />
       </Choice>
-      <label className="block space-y-1">
-        <span className="label">Documents</span>
-        <textarea
-          className="field !h-32 py-1.5 font-mono !text-xs"
-          placeholder={'kind: Policy\nname: default\npreset: fair\norder: srtf'}
-          value={candidate.documents}
-          onChange={(event) => set({ documents: event.target.value })}
-          spellCheck={false}
-        />
-      </label>
+      <FileText
+        label="Documents"
+        placeholder={'kind: Policy\nname: default\npreset: fair\norder: srtf'}
+        height="!h-32"
+        value={candidate.documents}
+        onChange={(documents) => set({ documents })}
+      />
       <Choice label="Hours to compare" value={candidate.hours} onChange={(hours) => set({ hours })}>
         <Options words={HOURS} />
       </Choice>

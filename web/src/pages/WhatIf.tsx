@@ -12,7 +12,7 @@ import { QueueTabs } from '../components/QueueTabs';
 import { useQuestion } from '../components/useQuestion';
 import { useTitle } from '../components/useTitle';
 import { WhatIfAnswer } from '../components/WhatIfAnswer';
-import { Amount, Choice, Options } from '../components/WhatIfFields';
+import { Amount, Choice, FileText, Options } from '../components/WhatIfFields';
 import { WhatIfGoal } from '../components/WhatIfGoal';
 import { NOTHING, type Question, whatIfLine } from '../lib/whatif';
 
@@ -111,16 +111,13 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
           <Amount label="Limit of devices" value={question.limit} onChange={(limit) => set({ limit })} />
         </div>
       )}
-      <label className="block space-y-1">
-        <span className="label">Submit a job file</span>
-        <textarea
-          className="field !h-20 py-1.5 font-mono !text-xs"
-          placeholder={'name: more\nframework: shell\nroles: …'}
-          value={question.submit}
-          onChange={(event) => set({ submit: event.target.value })}
-          spellCheck={false}
-        />
-      </label>
+      <FileText
+        label="Submit a job file"
+        placeholder={'name: more\nframework: shell\nroles: …'}
+        height="!h-20"
+        value={question.submit}
+        onChange={(submit) => set({ submit })}
+      />
       <div className="grid grid-cols-[5rem_1fr] gap-2">
         <Amount label="Times" least={1} most={1000} value={question.times} onChange={(times) => set({ times })} />
         <label className="block min-w-0 space-y-1">
@@ -134,15 +131,13 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
             <span className="label">Policy</span>
             <input className="field" maxLength={100} placeholder="fair, fifo, srtf …" value={question.policy} onChange={(event) => set({ policy: event.target.value })} autoComplete="off" />
           </label>
-          <label className="block space-y-1">
-            <span className="label">Documents</span>
-            <textarea
-              className="field !h-24 py-1.5 font-mono !text-xs"
-              placeholder={'kind: Queue\nname: research\nlimit: {devices: 16}'}
-              value={question.documents}
-              onChange={(event) => set({ documents: event.target.value })}
-            />
-          </label>
+          <FileText
+            label="Documents"
+            placeholder={'kind: Queue\nname: research\nlimit: {devices: 16}'}
+            height="!h-24"
+            value={question.documents}
+            onChange={(documents) => set({ documents })}
+          />
         </>
       )}
       <WhatIfGoal goal={question.goal} set={(goal) => set({ goal })} nodes={nodes} queues={queueNames} ofAll={me?.role === 'admin'} />
