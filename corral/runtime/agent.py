@@ -1,9 +1,10 @@
 """The launch agent: lets `mpirun` and `horovodrun` of one task start processes in other tasks, without ssh servers.
 
 ```
-agent lead --name TASK --slots N --wait-for N [--bare] -- LAUNCHER …   in the leading task: run a launcher over all
+agent lead --name TASK --slots N --wait-for N [--bare] [--idle-seconds S] -- LAUNCHER …
+                                                                       in the leading task: run a launcher over all
 tasks
-agent join --name TASK --slots N                                       in every other task: run the leader's commands
+agent join --name TASK --slots N [--leave-seconds S]                   in every other task: run the leader's commands
 agent remote SOCKET [ssh's options] HOST WORD …                        called by the launcher as `ssh` and `rsh`
 agent hosts SOCKET                                                     called by Horovod to list hosts: `TASK:N` lines
 ```
@@ -37,7 +38,10 @@ def main(argv: Sequence[str]) -> int:
         if mode == "lead":
             options.add_argument("--wait-for", type=int, required=True)
             options.add_argument("--bare", action="store_true")
+            options.add_argument("--idle-seconds", type=float)
             options.add_argument("launcher", nargs="+")
+        else:
+            options.add_argument("--leave-seconds", type=float, default=0)
     remote = modes.add_parser("remote")
     remote.add_argument("socket")
     remote.add_argument("words", nargs=argparse.REMAINDER)
@@ -64,10 +68,11 @@ async def _agent(given: argparse.Namespace) -> int:
     host, port = os.environ["CORRAL_AGENT_HOST"], int(os.environ["CORRAL_AGENT_PORT"])
     secret = os.environ.pop("CORRAL_AGENT_SECRET")
     if given.mode == "join":
-        return await Member(given.name, given.slots, host, port, secret).run()
+        return await Member(given.name, given.slots, host, port, secret, given.leave_seconds).run()
     leader, folder = make_leader(given.name, given.slots, secret)
     with folder:
-        return await leader.run(given.launcher, host, port, given.wait_for, bare=given.bare)
+        bounds = {"wait_for": given.wait_for, "idle_seconds": given.idle_seconds}
+        return await leader.run(given.launcher, host, port, bare=given.bare, **bounds)
 
 
 def run_remote(path: str, words: Sequence[str]) -> int:

@@ -40,6 +40,7 @@ class _Joined:
     channel: Channel
     slots: int
     answers: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+    leaving: bool = False
 
 
 class Leader:
@@ -53,9 +54,18 @@ class Leader:
         self._own = Commands()
         self._numbers = itertools.count(1)
         self._serving: set[asyncio.Future[None]] = set()
+        self._commands = 0
+        self._idle_since = 0.0
 
-    async def run(self, argv: Sequence[str], host: str, port: int, wait_for: int, *, bare: bool) -> int:
-        """Serve members and ssh replacements while `argv` runs; its exit code."""
+    async def run(
+        self, argv: Sequence[str], host: str, port: int, *, wait_for: int, bare: bool, idle_seconds: float | None
+    ) -> int:
+        """Serve members and ssh replacements while `argv` runs; its exit code.
+
+        With `idle_seconds`, a launcher that for so long has no process anywhere, though `wait_for` tasks are there, is
+        ended with exit code 1. Horovod's driver waits forever for a process that it takes for running
+        (`ElasticDriver._update_host_assignments` of 0.28.1 counts those of a host that came off its blacklist).
+        """
         joining = await asyncio.start_server(self._begin(self._welcome), host, port, limit=MAX_LINE)
         door = str(self._folder / "socket")
         asking = await asyncio.start_unix_server(self._begin(self._stand_in), door, limit=MAX_LINE)
@@ -67,7 +77,7 @@ class Leader:
                 )
                 return 1
             self._write_programs()
-            return await self._launch(argv, _environment(self._folder, host, bare=bare))
+            return await self._launch(argv, _environment(self._folder, host, bare=bare), wait_for, idle_seconds)
         finally:
             joining.close()
             asking.close()
@@ -84,7 +94,7 @@ class Leader:
 
         return connected
 
-    async def _launch(self, argv: Sequence[str], env: dict[str, str]) -> int:
+    async def _launch(self, argv: Sequence[str], env: dict[str, str], wait_for: int, idle_seconds: float | None) -> int:
         loop, early = asyncio.get_running_loop(), list[int]()
         for number in _FORWARDED:
             loop.add_signal_handler(number, early.append, number)
@@ -97,7 +107,26 @@ class Leader:
             loop.add_signal_handler(number, command.signal, number)
         for came in early:
             command.signal(came)
-        return await command.wait()
+        if idle_seconds is None:
+            return await command.wait()
+        ended = asyncio.ensure_future(command.wait())
+        idle = asyncio.ensure_future(self._idle_for(idle_seconds, wait_for))
+        await asyncio.wait((ended, idle), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            idle.cancel()
+            return ended.result()
+        print(f"corral agent: no process has run for {idle_seconds:g} s; {argv[0]} is ended", flush=True)
+        await command.end()
+        return 1
+
+    async def _idle_for(self, seconds: float, wait_for: int) -> None:
+        """Return once `wait_for` tasks have been there, and no command has run in any of them, for `seconds`."""
+        loop = asyncio.get_running_loop()
+        self._idle_since = loop.time()
+        while (left := self._idle_since + seconds - loop.time()) > 0:
+            await asyncio.sleep(min(left, 1))
+            if self._commands or len(self._hosts()) < wait_for:
+                self._idle_since = loop.time()
 
     async def _all_here(self, wait_for: int) -> bool:
         async def enough() -> None:
@@ -112,7 +141,10 @@ class Leader:
         return True
 
     def _hosts(self) -> list[str]:
-        return [f"{self._name}:{self._slots}", *(f"{name}:{m.slots}" for name, m in self._members.items())]
+        return [
+            f"{self._name}:{self._slots}",
+            *(f"{name}:{m.slots}" for name, m in self._members.items() if not m.leaving),
+        ]
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one member, from joining to leaving."""
@@ -127,6 +159,7 @@ class Leader:
         try:
             while True:
                 answer = await channel.receive()
+                member.leaving |= answer.get("leaving") is True
                 future = member.answers.pop(int(answer.get("number", 0)), None)
                 if future is not None and not future.done():
                     future.set_result(int(answer.get("exit", UNREACHABLE)))
@@ -163,6 +196,14 @@ class Leader:
             writer.close()
 
     async def _remote(self, host: str, command: str) -> int:
+        self._commands += 1
+        try:
+            return await self._run_in(host, command)
+        finally:
+            self._commands -= 1
+            self._idle_since = asyncio.get_running_loop().time()
+
+    async def _run_in(self, host: str, command: str) -> int:
         number = next(self._numbers)
         if host == self._name:
             try:
