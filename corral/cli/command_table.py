@@ -62,6 +62,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "efficiency": ("efficiency", "Cluster", "Show what jobs asked for beside what they used."),
     "idle": ("idle", "Cluster", "List jobs with idle devices; give one more time."),
     "usage": ("usage_report", "Cluster", "Show who used how many device-hours."),
+    "benchmark": ("benchmark", "Cluster", "Measure nodes and name those below their like."),
     "alerts": ("alerts", "Cluster", "List and silence alerts; check rules files."),
     "cordon": ("suspend_and_drain", "Cluster", "Close machines to new tasks."),
     "uncordon": ("suspend_and_drain", "Cluster", "Open machines to new tasks again."),

@@ -73,7 +73,7 @@ def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     jobs = jobs_of(parts) if parts else []
     with connect() as client, _named(shown):
         if len(jobs) < 2 or configuration_of(parts):
-            return _send(client, text, code=_send_code(client, _code_folder(text, folder)), parameters=pairs, **sent)
+            return _send(client, text, code=send_code(client, _code_folder(text, folder)), parameters=pairs, **sent)
         done = submit_jobs(client, jobs, folder, pairs, sent)
     tell_left_out(parts)
     return done
@@ -86,7 +86,7 @@ def submit_jobs(
 
     Raises the error of the refused job.
     """
-    codes = {text: _send_code(client, _code_folder(text, folder)) for text in texts}
+    codes = {text: send_code(client, _code_folder(text, folder)) for text in texts}
     numbers = {text: at for at, text in enumerate(texts)}
     asked = {name: sent[name] for name in ("wait_for_capacity", "no_image", "source")}
 
@@ -145,7 +145,7 @@ def run_command(command: Sequence[str], env: Sequence[str], code: str, detach: b
     sent |= {each: asked.pop(each) for each in ("idempotency_key", "output")}
     text = json.dumps(job_of(command, dict(pair(each) for each in env), **asked)).encode()
     with connect() as client:
-        return _send(client, text, code=_send_code(client, Path(code) if code else None), parameters={}, **sent)
+        return _send(client, text, code=send_code(client, Path(code) if code else None), parameters={}, **sent)
 
 
 def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _code_folder(text: bytes, folder: Path) -> Path | None:
     return folder / os.path.expanduser(named) if named else None
 
 
-def _send_code(client: Client, folder: Path | None) -> str:
+def send_code(client: Client, folder: Path | None) -> str:
     """Upload the archive of `folder` unless the server has it, and return its digest; "" for no folder."""
     if folder is None:
         return ""

@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # The packages that a client imports: commands, SDK, job language and their dependencies. `corral cp` unpacks as tasks
 # do.
 PARTS = (
-    "__init__.py", "py.typed", "cli", "client", "compat/__init__.py",
+    "__init__.py", "py.typed", "benchmarks", "cli", "client", "compat/__init__.py",
     "compat/alnair/__init__.py", "compat/alnair/language",
     "compat/frameworkcontroller/__init__.py", "compat/frameworkcontroller/language",
     "compat/openpai/__init__.py", "compat/openpai/commands", "compat/openpai/language",

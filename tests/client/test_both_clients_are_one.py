@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.cli.code_archive import pack
-from corral.cli.submit import _send_code
+from corral.cli.submit import send_code
 from corral.client import AsyncClient, Client, config, operations
 from corral.client.operations.streams import Feed
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unauthenticated, Unavailable
@@ -123,7 +123,7 @@ async def test_an_archive_that_is_kept_is_taken_again_by_an_account_that_may_kee
             client.put_code([data], size, digest)
             lose_the_file()
             assert not client.has_code(digest)
-            assert _send_code(client, tmp_path) == digest and client.has_code(digest)
+            assert send_code(client, tmp_path) == digest and client.has_code(digest)
 
     await asyncio.to_thread(sent_by_the_sync_one)
     lose_the_file()

@@ -256,3 +256,22 @@ def test_an_external_job_holds_its_devices_until_it_is_stopped(platform: Platfor
         assert [len(place["devices"]) for place in platform.client.job(job)["placement"]] == [2] * replicas
     platform.corral("stop", "--wait", job)
     assert platform.client.job(job)["state"] == "stopped"
+
+
+def test_the_benchmarks_of_pytorch_run_over_two_nodes(platform: Platform, tmp_path: Path) -> None:
+    suite, results = tmp_path / "suite.yaml", tmp_path / "results.jsonl"
+    suite.write_text(
+        """
+superbench:
+  benchmarks:
+    all-reduce: {modes: [{name: torch.distributed, node_num: 2}], parameters: {most_mib: 1, repeat: 1}}
+    model-benchmarks: {parameters: {steps: 1, warmup: 0, batch_size: 2}}
+"""
+    )
+    python = str(environment("horovod") / "python")
+    asked = ("--suite", str(suite), "--nodes", "node1,node2", "--python", python, "--results", str(results))
+    platform.corral("benchmark", "run", *asked)
+    for line in map(json.loads, results.read_text().splitlines()):
+        assert line["all-reduce/largest_bw:0"] > 0 and line["all-reduce/smallest_lat:0"] > 0
+        steps = {f"model-benchmarks/{model}_step_time:0" for model in ("resnet", "transformer", "lstm", "recommender")}
+        assert steps <= set(line)

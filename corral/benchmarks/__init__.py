@@ -1,0 +1,1 @@
+"""Measure machines with standard benchmarks, compare results, and name the nodes below their like."""

@@ -1,0 +1,1 @@
+"""Results: what tasks told, files of it, and their comparison."""

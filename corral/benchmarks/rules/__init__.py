@@ -1,0 +1,1 @@
+"""Rules over results: a small grammar of criteria, and what becomes of a node that breaks one."""

@@ -1,0 +1,1 @@
+"""Suites: which benchmarks run where, and the jobs that run them."""

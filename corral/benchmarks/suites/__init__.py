@@ -1,0 +1,1 @@
+"""The suites that Corral has, and the rules that go with them."""

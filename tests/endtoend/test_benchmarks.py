@@ -1,0 +1,90 @@
+"""`corral benchmark` on a real server: results by node, a fault that is told, and the slow node that is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import warm
+from tests.endtoend.platform import Platform
+
+pytestmark = pytest.mark.timeout(600)
+
+SUITE = """
+superbench:
+  benchmarks:
+    cpu-stream: {parameters: {size_mib: 1, repeat: 1}}
+    mem-bw: {parameters: {size_mib: 1, repeat: 1}}
+    tcp-bw: {parameters: {size_mib: 1}}
+"""
+
+
+def benchmark_run(platform: Platform, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a suite, which may take minutes on a busy machine."""
+    return warm.corral(("benchmark", "run", *words), env=platform.env, seconds=400)
+
+
+def lines(file: Path) -> dict[str, dict[str, Any]]:
+    return {line["node"]: line for line in map(json.loads, file.read_text().splitlines())}
+
+
+def test_a_suite_runs_on_its_nodes_and_a_benchmark_that_fails_is_told(platform: Platform, tmp_path: Path) -> None:
+    suite, results = tmp_path / "suite.yaml", tmp_path / "results.jsonl"
+    suite.write_text(SUITE)
+    asked = ("--suite", str(suite), "--nodes", "node1,local/node3")
+    planned = json.loads(platform.corral("benchmark", "run", *asked, "--dry-run", "-o", "json"))
+    assert [each["benchmark"] for each in planned] == ["cpu-stream", "cpu-stream", "mem-bw", "mem-bw", "tcp-bw"]
+    done = benchmark_run(platform, *asked, "--results", str(results))
+    assert done.returncode == 1
+    assert done.stderr.count("mem-bw on local/node1: rank 0: ") == 1, done.stderr
+    measured = lines(results)
+    assert list(measured) == ["local/node1", "local/node3"]
+    for line in measured.values():
+        assert line["corral/sku"] == "4x described-a100"
+        assert line["cpu-stream/copy_bw:0"] > 0 and line["tcp-bw/pair_bw:0"] > 0
+        assert (line["cpu-stream/return_code"], line["mem-bw/return_code"]) == (0, 1)
+    jobs = [job for job in platform.client.jobs(limit=20)["items"] if job["name"].startswith("bench-")]
+    assert len(jobs) == 5 and {job["priority"] for job in jobs} == {-1}
+    diagnosed = platform.run("benchmark", "diagnose", str(results), "-o", "name")
+    assert (diagnosed.returncode, diagnosed.stdout.split()) == (1, ["local/node1", "local/node3"])
+
+
+def test_a_node_that_does_not_become_free_is_told_and_the_others_go_on(platform: Platform, tmp_path: Path) -> None:
+    holder = platform.client.submit(
+        json.dumps(
+            {
+                "name": "holder",
+                "nodes": {"include": ["local/node2"]},
+                "roles": {"main": {"resources": {"cpu": "0.1", "devices": 4}, "command": "sleep 1000"}},
+            }
+        )
+    )
+    platform.until(holder["id"], lambda job: job["state"] == "running")
+    suite, results = tmp_path / "suite.yaml", tmp_path / "results.jsonl"
+    suite.write_text("superbench: {benchmarks: {process-launch: {timeout: 60, parameters: {repeat: 1}}}}")
+    asked = ("--suite", str(suite), "--nodes", "node2,node4", "--results", str(results), "--wait", "1")
+    done = benchmark_run(platform, *asked)
+    assert done.returncode == 1
+    assert "process-launch on local/node2: it had not ended after its time; its job was" in done.stderr
+    measured = lines(results)
+    assert measured["local/node2"]["process-launch/return_code"] == 1
+    assert measured["local/node4"]["process-launch/return_code"] == 0
+    baseline = tmp_path / "baseline.json"
+    platform.corral("benchmark", "baseline", str(results), "--write", str(baseline))
+    found = platform.run("benchmark", "diagnose", str(results), "--baseline", str(baseline))
+    assert found.returncode == 1
+    assert "local/node2\n  Failed: process-launch/return_code is 1 (x != 0)" in found.stdout
+
+
+def test_what_cannot_be_run_is_refused_before_any_job(platform: Platform, tmp_path: Path) -> None:
+    for asked, said in (
+        (("--nodes", "node9"), "There is no node 'node9'"),
+        (("--suite", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--suite", str(tmp_path)), "cannot be read: Is a directory"),
+    ):
+        done = platform.run("benchmark", "run", *asked)
+        assert done.returncode in (2, 3) and said in done.stderr
