@@ -9,16 +9,19 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import asyncssh
 import pytest
+from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
 from corral.api.ssh import connection, routes
 from corral.api.ssh.byte_pipe import BytePipe
+from corral.api.ssh.task_program import GREETING, NO_PYTHON, PROGRAM_WORDS
 from corral.client import Client
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, TooManyRequests
 from corral.kernel.ids import AttemptId, JobId
@@ -31,11 +34,19 @@ from tests.api.test_jobs_are_submitted_and_read import job
 
 SECONDS = 90
 NAMES = iter(range(1000))
+SAYS: dict[tuple[str, ...], list[bytes | str]] = {}
+"""What commands say, by their words: their output, and a last text frame of control."""
 
 
 async def control(opened: ServerConnection) -> None:
-    """A stand-in for control's side, whose commands never say anything."""
+    """A stand-in for control's side: its commands say what `SAYS` has for them, else they never say anything."""
+    assert opened.request is not None
+    words = tuple(parse_qs(urlsplit(opened.request.path).query).get("cmd", ()))
     with contextlib.suppress(ConnectionClosed):
+        for said in SAYS.get(words, ()):
+            await opened.send(said)
+            if isinstance(said, str):
+                return
         async for _ in opened:
             pass
 
@@ -290,24 +301,53 @@ async def until(holds: Any) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_client_that_reads_nothing_is_not_sent_without_end(
-    server: Server, alice: Client, name: str, key: asyncssh.SSHKey
-) -> None:
-    """Each refusal is longer than the request; the server stops reading before its answers fill its memory."""
-    certificate, host = await asyncio.to_thread(given, alice, name, key)
-    seen: list[int] = []
-    write = BytePipe.write
+class Unread:
+    """A WebSocket whose client sends without end, and reads only once it is `released`."""
 
-    def noted(pipe: Any, data: bytes) -> None:
-        write(pipe, data)
-        seen.append(len(pipe._unsent))
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.sent = 0
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(BytePipe, "write", noted)
-        async with asyncio.timeout(SECONDS), entered(server, alice, name, key, certificate, host) as conn:
-            asked = [asyncio.ensure_future(conn.open_connection("other.example", 80)) for _ in range(3000)]
-            await asyncio.gather(*asked, return_exceptions=True)
-    assert seen and max(seen) < 1024 * 1024
+    async def receive(self) -> dict[str, Any]:
+        """The next message."""
+        return {"type": "websocket.receive", "bytes": b"x" * 65536}
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send, once the client reads."""
+        await self.released.wait()
+        self.sent += len(data)
+
+
+class Echo:
+    """A receiver that says three times what it is told."""
+
+    def __init__(self, pipe: BytePipe) -> None:
+        self._pipe = pipe
+        self.taken = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Answer."""
+        self.taken += len(data)
+        self._pipe.write(data * 3)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Do nothing."""
+
+
+async def test_nothing_is_read_from_a_client_that_does_not_take_its_answers() -> None:
+    opened = Unread()
+    pipe = BytePipe(cast(WebSocket, opened))
+    echo = Echo(pipe)
+    carried = asyncio.create_task(pipe.carry(echo))
+    await until(lambda: not pipe._room.is_set())
+    before = echo.taken
+    for _ in range(100):  # turns of the loop, in each of which one more message could be read
+        await asyncio.sleep(0)
+    assert echo.taken == before and len(pipe._unsent) < 1024 * 1024
+    opened.released.set()
+    await until(lambda: echo.taken > before + 1024 * 1024)
+    pipe.close()
+    await asyncio.wait_for(carried, SECONDS)
 
 
 async def test_other_hosts_and_sockets_are_refused(
@@ -367,3 +407,64 @@ def test_a_page_of_another_origin_may_not_connect_with_the_cookie(server: Server
     headers = {"Cookie": f"corral_session={alice.token}", "Origin": "http://evil.example"}
     with connect_now(address(server, name), additional_headers=headers, proxy=None) as opened:
         assert json.loads(opened.recv(SECONDS))["error"]["code"] == "csrf"
+
+
+@pytest.fixture
+def says() -> Iterator[dict[tuple[str, ...], list[bytes | str]]]:
+    """What commands say, for one test."""
+    yield SAYS
+    SAYS.clear()
+
+
+async def test_a_task_without_python_runs_commands_with_merged_streams_and_serves_no_files(
+    server: Server, alice: Client, name: str, key: asyncssh.SSHKey, says: dict[tuple[str, ...], list[bytes | str]]
+) -> None:
+    certificate, host = await asyncio.to_thread(given, alice, name, key)
+    says[PROGRAM_WORDS] = [NO_PYTHON, '{"exit": 0}']
+    shell = 'if command -v bash >/dev/null 2>&1; then exec bash "$@"; else exec sh "$@"; fi'
+    says["sh", "-c", shell, "sh", "-c", "make"] = [b"both\n", '{"exit": 3}']
+    async with asyncio.timeout(SECONDS), entered(server, alice, name, key, certificate, host) as conn:
+        done = await conn.run("make")
+        assert (done.stdout, done.stderr, done.exit_status) == ("both\n", "", 3)
+        process = await conn.create_process(subsystem="sftp", encoding=None)
+        assert b"The task has no Python 3.7 or later" in await process.stderr.read()
+        with pytest.raises(asyncssh.ChannelOpenError, match=r"The task has no Python 3\.7"):
+            await conn.open_connection("localhost", 8888)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([b"sh: not found\n", '{"exit": 127}'], "The task did not start the command: sh: not found."),
+        ([b"x" * 100_000], "The task did not start the command: xxx"),
+        ([GREETING, b"o\xff\xff\xff\xff"], "The command's streams cannot be told apart any more."),
+        ([GREETING, b"Traceback (most recent call last):"], "The command's streams cannot be told apart any more."),
+        (['{"error": {"code": "x", "message": "The pod is gone."}}'], "The pod is gone."),
+    ],
+    ids=["no-shell", "endless", "huge-frame", "no-frame", "no-pod"],
+)
+async def test_a_task_that_answers_nonsense_ends_the_command_in_one_sentence(
+    server: Server,
+    alice: Client,
+    name: str,
+    key: asyncssh.SSHKey,
+    says: dict[tuple[str, ...], list[bytes | str]],
+    said: list[bytes | str],
+    told: str,
+) -> None:
+    certificate, host = await asyncio.to_thread(given, alice, name, key)
+    says[PROGRAM_WORDS] = said
+    async with asyncio.timeout(SECONDS), entered(server, alice, name, key, certificate, host) as conn:
+        done = await conn.run("make")
+    assert done.exit_status == 255 and told in str(done.stderr) and "Traceback" not in str(done.stderr)
+
+
+async def test_a_command_that_is_too_long_is_refused(
+    server: Server, alice: Client, name: str, key: asyncssh.SSHKey
+) -> None:
+    certificate, host = await asyncio.to_thread(given, alice, name, key)
+    async with asyncio.timeout(SECONDS), entered(server, alice, name, key, certificate, host) as conn:
+        done = await conn.run("x" * 9000, request_pty="force", term_type="xterm")
+        assert "The command is too long; put it into a file in the task." in str(done.stdout) + str(done.stderr)
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await conn.run("x" * 140_000)

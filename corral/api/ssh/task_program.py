@@ -38,8 +38,8 @@ _UNTAKEN: Final = 256 * 1024
 _HANGUP_SECONDS: Final = 5.0
 _SAID: Final = 500
 
-_GREETING: Final = b"corral-ssh 1\n"
-_NO_PYTHON: Final = b"corral-ssh none\n"
+GREETING: Final = b"corral-ssh 1\n"
+NO_PYTHON: Final = b"corral-ssh none\n"
 _BEGIN: Final = f"""import json, os, struct, sys, zlib
 def take(size):
     data = b""
@@ -51,9 +51,9 @@ def take(size):
 def part():
     return take(struct.unpack(">I", take(4))[0])
 if sys.version_info < (3, 7):
-    os.write(1, {_NO_PYTHON!r})
+    os.write(1, {NO_PYTHON!r})
     os._exit(0)
-os.write(1, {_GREETING!r})
+os.write(1, {GREETING!r})
 program = dict(__name__="corral_ssh")
 exec(zlib.decompress(part()), program)
 program["main"](json.loads(part().decode()))
@@ -63,6 +63,8 @@ _FIND_PYTHON: Final = (
     "for each in python3 /usr/bin/python3 /usr/local/bin/python3; do "
     'command -v "$each" >/dev/null 2>&1 && exec "$each" -ISc "$1"; done; echo corral-ssh none'
 )
+PROGRAM_WORDS: Final = ("sh", "-c", _FIND_PYTHON, "sh", _BEGIN)
+"""The command that greets, and then runs the program that it is sent."""
 Program = Literal["ssh_command", "ssh_files"]
 
 
@@ -148,7 +150,7 @@ async def open_program(
 
     Raises NoPython, Unavailable.
     """
-    command = await TaskCommand.open(asked, attempt, ["sh", "-c", _FIND_PYTHON, "sh", _BEGIN])
+    command = await TaskCommand.open(asked, attempt, PROGRAM_WORDS)
     try:
         output = command.output()
         said = b""
@@ -156,17 +158,22 @@ async def open_program(
             said += piece
             if b"\n" in said or len(said) > _LONGEST_GREETING:
                 break
-        if said.startswith(_NO_PYTHON):
+        if said.startswith(NO_PYTHON):
             raise NoPython
-        if not said.startswith(_GREETING):
+        if not said.startswith(GREETING):
             shown = "".join(each if each.isprintable() else " " for each in said.decode(errors="replace"))[:_SAID]
             raise Unavailable("exec-refused", f"The task did not start the command: {shown.strip() or 'it ended'}.")
-        for part in (_source(program), json.dumps(order).encode()):
-            await command.send(struct.pack(">I", len(part)) + part)
+        await command.send(program_input(program, order))
     except BaseException:
         command.close()
         raise
     return command, output
+
+
+def program_input(program: Program, order: Mapping[str, Any]) -> bytes:
+    """What `PROGRAM_WORDS` read first: one of Corral's own programs, and its order."""
+    parts = _source(program), json.dumps(order).encode()
+    return b"".join(struct.pack(">I", len(part)) + part for part in parts)
 
 
 @functools.cache
