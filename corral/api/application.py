@@ -53,6 +53,7 @@ from corral.api.services.gate import ServiceGate
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
+from corral.api.ssh import routes as ssh
 from corral.api.stream_limits import StreamCaps, Streams
 from corral.api.tenants import Routes
 from corral.model.views import Readiness
@@ -139,6 +140,7 @@ def create_app(
     app.state.message_memory = MessageMemory()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
+    app.state.ssh_connections = CallLimit(ssh.CONNECTIONS_A_MINUTE, MINUTE)
     app.state.calls = ApiCallLimits(limits or Calls())
     web = web or WebSettings()
     web = web._replace(services_domain=checked_domain(web.services_domain, web.public_url))
@@ -158,6 +160,7 @@ def create_app(
         events,
         exec,
         services,
+        ssh,
         code,
         node_health,
         cluster,

@@ -53,7 +53,7 @@ async def exec_(
             query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
             control = await connect_to_control(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
         except CorralError as error:
-            await _refuse(socket, error)
+            await refuse(socket, error)
             return
         await _held(socket, actor, control)
 
@@ -68,7 +68,7 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
             attempt, number = await service_of(socket).task_connections.open_port(actor, ref, role, index, port)
             control = await connect_to_control(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
         except CorralError as error:
-            await _refuse(socket, error)
+            await refuse(socket, error)
             return
         await _held(socket, actor, control)
 
@@ -109,16 +109,17 @@ async def _held(socket: WebSocket, actor: Actor, control: ClientConnection) -> N
     except Unauthenticated as error:
         with contextlib.suppress(RuntimeError, TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_LAST_WORD_SECONDS):
-                await _close(socket, error)
+                await close_refused(socket, error)
 
 
-async def _refuse(socket: WebSocket, error: CorralError) -> None:
+async def refuse(socket: WebSocket, error: CorralError) -> None:
     """Accept the handshake, then close with the reason: browsers do not show the reason of a refused handshake."""
     await socket.accept()
-    await _close(socket, error)
+    await close_refused(socket, error)
 
 
-async def _close(socket: WebSocket, error: CorralError) -> None:
+async def close_refused(socket: WebSocket, error: CorralError) -> None:
+    """Close an accepted WebSocket with the reason."""
     await socket.send_json({"error": {"code": error.code, "message": error.message, "status": error.status}})
     await socket.close(_REFUSED + error.status, error.message.encode()[:120].decode(errors="ignore"))
 

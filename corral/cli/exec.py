@@ -37,9 +37,7 @@ def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None
     corral exec mynotebook -- pwd
     corral exec digits worker-0 -- nvidia-smi
     """
-    if task and not _TASK.fullmatch(task):  # the word is no task, so it belongs to the command
-        task, command = "", (task, *command)
-    command = command[1:] if command[:1] == ("--",) else command
+    task, command = named_task(task, command)
     terminal = sys.stdin.isatty() and sys.stdout.isatty() if tty is None else tty
     with (
         connect() as client,
@@ -51,6 +49,13 @@ def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
         return stream.exit_code or 0
+
+
+def named_task(task: str, command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the task and the command that the words after a job are; either may be left out."""
+    if task and not _TASK.fullmatch(task):  # the word is no task, so it belongs to the command
+        task, command = "", (task, *command)
+    return task, command[1:] if command[:1] == ("--",) else command
 
 
 def _feed(stream: ExecStream) -> None:

@@ -229,6 +229,12 @@ class AsyncClient:
         path = operations.streams.reach(ref, role, index, port).path
         return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
 
+    def ssh(self, ref: str, role: str, index: int) -> AsyncExecStream:
+        """Open the stream that carries an SSH connection into a running task; an async context manager."""
+        path = operations.streams.enter_by_ssh(ref, role, index).path
+        return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
+
+    ssh_access = _asks(operations.streams.ssh_access)
     ports = _asks(operations.streams.ports)
     services = _asks(operations.streams.services)
     open_service = _asks(operations.streams.open_service)

@@ -1301,6 +1301,17 @@ class Spread(TypedDict):
     p90: float | None
 
 
+class SshAccessView(TypedDict):
+    """A certificate with which the owner of a key may enter a running task by SSH, for a few minutes."""
+
+    job: str
+    task: str
+    hostKey: str
+    """The public key of the cluster, as a line of `known_hosts` has it after the host."""
+    certificate: str
+    expiresAt: str
+
+
 class Stay(TypedDict):
     """A job on devices of one node. Times are in seconds from now."""
 

@@ -218,6 +218,13 @@ class Client:
 
         return ExecStream(self.url + operations.streams.reach(ref, role, index, port).path, self.token, ca=self.ca)
 
+    def ssh(self, ref: str, role: str, index: int) -> ExecStream:
+        """Open the stream that carries an SSH connection into a running task."""
+        from corral.client.exec import ExecStream
+
+        return ExecStream(self.url + operations.streams.enter_by_ssh(ref, role, index).path, self.token, ca=self.ca)
+
+    ssh_access = _asks(operations.streams.ssh_access)
     ports = _asks(operations.streams.ports)
     services = _asks(operations.streams.services)
     open_service = _asks(operations.streams.open_service)

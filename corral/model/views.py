@@ -566,6 +566,17 @@ class OpenedService(Record, frozen=True):
     expires_at: str
 
 
+class SshAccessView(Record, frozen=True):
+    """A certificate with which the owner of a key may enter a running task by SSH, for a few minutes."""
+
+    job: str
+    task: str
+    host_key: str
+    """The public key of the cluster, as a line of `known_hosts` has it after the host."""
+    certificate: str
+    expires_at: str
+
+
 class PeersView(Record, frozen=True):
     """The started tasks of a job attempt, for the tasks themselves."""
 

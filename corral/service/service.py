@@ -25,6 +25,7 @@ from corral.service.jobs.jobs import Jobs
 from corral.service.jobs.receipts import Receipts
 from corral.service.jobs.runtime_calls import RuntimeCalls
 from corral.service.jobs.source_file import JobFiles
+from corral.service.jobs.ssh_access import SshAccess
 from corral.service.jobs.submission import Submission
 from corral.service.jobs.task_connections import TaskConnections
 from corral.service.logs.task_logs import TaskLogs
@@ -101,6 +102,7 @@ class Service:
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)
         self.task_connections = TaskConnections(context)
+        self.ssh_access = SshAccess(context, self.authentication)
         self.job_services = JobServices(context, self.authentication)
         self.code_archives = CodeArchives(context)
         self.task_logs = TaskLogs(context)

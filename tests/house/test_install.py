@@ -145,7 +145,7 @@ def test_an_installed_server_serves_the_portal_without_node(server_url: str) -> 
         assert len(answer.read()) > 10_000
 
 
-@pytest.mark.parametrize("command", [["version"], ["--help"], ["cp", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["version"], ["--help"], ["cp", "--help"], ["ssh", "config"]], ids=" ".join)
 def test_the_client_runs_without_the_server(client_programs: Path, command: list[str]) -> None:
     done = subprocess.run([client_programs / "corral", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

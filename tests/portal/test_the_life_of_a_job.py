@@ -151,6 +151,7 @@ def test_a_shell_opens_inside_a_running_task(page: Page, portal: Portal) -> None
     expect(screen.locator(".xterm-rows")).to_contain_text(re.compile(r"[#$]"))
     page.keyboard.type("echo inside-$((6*7))\n")
     expect(screen.locator(".xterm-rows")).to_contain_text("inside-42")
+    expect(page.get_by_role("region", name="Terminal")).to_contain_text("corral ssh enter-me worker-0")
 
 
 def test_a_deleted_job_is_gone(page: Page, portal: Portal) -> None:

@@ -62,7 +62,11 @@ class Tunnel:
                     async with asyncio.timeout(_CLOSE_SECONDS):
                         await self._connection.close()
         finally:
-            self._connection.transport.abort()
+            self.cut()
+
+    def cut(self) -> None:
+        """Cut the stream, whatever waits on it."""
+        self._connection.transport.abort()
 
     async def send(self, data: bytes) -> None:
         """Send bytes to the task; those for a stream that has ended are dropped, because `receive` tells the end."""
@@ -71,6 +75,11 @@ class Tunnel:
                 await self._connection.send(data[begin : begin + _PIECE])
         except ConnectionClosed:
             return
+
+    async def end(self) -> None:
+        """End what is sent to the task."""
+        with contextlib.suppress(ConnectionClosed):
+            await self._connection.send('{"eof": true}')
 
     async def receive(self) -> bytes:
         """The next bytes of the task; b"" at the end.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import OpenedService, PortsView, ServicesView, Uploaded
+    from corral.client.schema import OpenedService, PortsView, ServicesView, SshAccessView, Uploaded
 
 
 def log(
@@ -77,6 +77,16 @@ def enter(ref: str, role: str, index: int, command: Sequence[str], *, tty: bool 
 def reach(ref: str, role: str, index: int, port: str) -> Call[bytes]:
     """Return the call for the WebSocket of a connection to a port of a running task."""
     return call("GET", job_path(ref, "tasks", role, index, "forward"), {"port": port})
+
+
+def enter_by_ssh(ref: str, role: str, index: int) -> Call[bytes]:
+    """Return the call for the WebSocket that carries an SSH connection into a running task."""
+    return call("GET", job_path(ref, "tasks", role, index, "ssh"))
+
+
+def ssh_access(ref: str, role: str, index: int, public_key: str) -> Call[SshAccessView]:
+    """Return a certificate with which the owner of a key may enter a running task by SSH within five minutes."""
+    return call("POST", job_path(ref, "tasks", role, index, "ssh"), data={"publicKey": public_key})
 
 
 def ports(ref: str, role: str, index: int) -> Call[PortsView]:

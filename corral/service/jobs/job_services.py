@@ -9,7 +9,7 @@ import msgspec
 
 from corral.frameworks.notebook import PORT as NOTEBOOK
 from corral.frameworks.notebook import PURPOSE
-from corral.kernel.errors import Conflict, NotFound, Unauthenticated
+from corral.kernel.errors import NotFound, Unauthenticated
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import derived_secret, job_secret
 from corral.model.runs import TaskRun
@@ -20,6 +20,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.service_claims import Claims, fingerprint, read, sign
+from corral.service.jobs.task_connections import running_task
 from corral.service.people.authentication import Authentication
 
 TICKET_SECONDS: Final = 60.0
@@ -164,11 +165,7 @@ class JobServices:
 
     async def _port(self, record: JobRecord, role: str, index: int, port: str) -> tuple[TaskRun, int]:
         names = _declared(record).get(role, ())
-        task = await self._store.task(record.id, role, index)
-        if task is None:
-            raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
-        if task.state is not TaskState.RUNNING:
-            raise Conflict("task-not-running", f"Task {role}-{index} is not running ({task.state}).")
+        task = await running_task(self._store, record, role, index)
         numbers = {str(number): number for name in names for number in task.ports.get(name, ())}
         named = task.ports.get(port, ()) if port in names else ()
         number = named[0] if named else numbers.get(port)

@@ -14,6 +14,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.spec.job import UnifiedJob
+from corral.store import Store
 
 
 class TaskConnections:
@@ -58,10 +59,19 @@ class TaskConnections:
 
     async def _entered(self, actor: Actor, ref: str, role: str, index: int, **said: str) -> tuple[JobRecord, TaskRun]:
         record, decision = await self._context.job_for(actor, ref, "job.exec")
-        task = await self._store.task(record.id, role, index)
-        if task is None:
-            raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
-        if task.state is not TaskState.RUNNING:
-            raise Conflict("task-not-running", f"Task {role}-{index} is not running ({task.state}).")
+        task = await running_task(self._store, record, role, index)
         await self._context.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}", **said)
         return record, task
+
+
+async def running_task(store: Store, record: JobRecord, role: str, index: int) -> TaskRun:
+    """The running task of a job.
+
+    Raises NotFound `task-not-found`, Conflict `task-not-running`.
+    """
+    task = await store.task(record.id, role, index)
+    if task is None:
+        raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
+    if task.state is not TaskState.RUNNING:
+        raise Conflict("task-not-running", f"Task {role}-{index} is not running ({task.state}).")
+    return task

@@ -7,12 +7,14 @@ small programs. A crash of the server is an engine object that is dropped; the n
 from __future__ import annotations
 
 import asyncio
+import struct
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 import msgspec
 import pytest
 
+from corral.api.ssh.task_program import GREETING, NO_PYTHON, PROGRAM_WORDS, program_input
 from corral.engines.base import Engine, JobHints
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, job_id, parse_attempt_id
@@ -162,6 +164,30 @@ class EngineConformance:
             with pytest.raises(NotFound):
                 await at.engine.exec(task.attempt, ["true"], tty=False)
 
+    async def test_the_program_for_ssh_keeps_streams_apart(self, place: Place) -> None:
+        """In an image without Python it says so."""
+        task = place.launch("sh", "-c", "echo ready; exec sleep 600", env={"COLOUR": "teal"})
+        order = {"command": ["sh", "-c", "cat; echo $COLOUR >&2; exit 7"]}
+        given = b"bytes\0\xff\n"
+        async with place.open() as at:
+            await at.engine.start(task)
+            await printed(at, task.attempt, "ready")
+            session = await at.engine.exec(task.attempt, PROGRAM_WORDS, tty=False)
+            output = session.output()
+            said = b""
+            async with asyncio.timeout(PATIENCE):
+                while b"\n" not in said:
+                    said += await anext(output)
+                if said != NO_PYTHON:
+                    assert said == GREETING
+                    await session.send(program_input("ssh_command", order))
+                    await session.send(b"i" + struct.pack(">I", len(given)) + given + b"e" + struct.pack(">I", 0))
+                    frames = streams(b"".join([piece async for piece in output]))
+                    assert frames[b"o"] == given and frames[b"r"] == b"teal\n" and frames[b"x"] == b"7"
+            await session.close()
+            await at.engine.stop(task.attempt, grace_seconds=0)
+            await at.exited(task.attempt)
+
     async def test_a_start_may_carry_its_whole_gang(self, place: Place) -> None:
         task = place.launch("sh", "-c", "echo ran")
         gang = (GangPart("worker", task.node, 2), GangPart("server", f"{task.node}-beside", 1))
@@ -194,6 +220,16 @@ class EngineConformance:
         task = place.launch("true")
         async with place.open() as at:
             assert task.node in {node.name for node in (await at.engine.inventory()).nodes if node.ready}
+
+
+def streams(data: bytes) -> dict[bytes, bytes]:
+    """The contents of a program's frames, joined by kind."""
+    found: dict[bytes, bytes] = {}
+    while data:
+        size = struct.unpack(">I", data[1:5])[0]
+        found[data[:1]] = found.get(data[:1], b"") + data[5 : 5 + size]
+        data = data[5 + size :]
+    return found
 
 
 def hint(engine: Engine, over: JobId, live: set[JobId]) -> None:

@@ -2709,6 +2709,13 @@ export interface components {
             active?: number | null;
         };
         /**
+         * PublicKey
+         * @description A public key that is to be signed, without a comment.
+         */
+        PublicKey: {
+            publicKey: string;
+        };
+        /**
          * QueueEstimates
          * @description How good the estimates of one queue were. Times are in seconds; a median is null where nothing is to be counted.
          */
@@ -3230,6 +3237,18 @@ export interface components {
             p10: number | null;
             p50: number | null;
             p90: number | null;
+        };
+        /**
+         * SshAccessView
+         * @description A certificate with which the owner of a key may enter a running task by SSH, for a few minutes.
+         */
+        SshAccessView: {
+            job: string;
+            task: string;
+            /** @description The public key of the cluster, as a line of `known_hosts` has it after the host. */
+            hostKey: string;
+            certificate: string;
+            expiresAt: string;
         };
         /**
          * Stay
@@ -4001,6 +4020,7 @@ export type PlacementRecord = components['schemas']['PlacementRecord'];
 export type PortsView = components['schemas']['PortsView'];
 export type ProblemView = components['schemas']['ProblemView'];
 export type ProgressBody = components['schemas']['ProgressBody'];
+export type PublicKey = components['schemas']['PublicKey'];
 export type QueueEstimates = components['schemas']['QueueEstimates'];
 export type QueueFigures = components['schemas']['QueueFigures'];
 export type QueueLimits = components['schemas']['QueueLimits'];
@@ -4033,6 +4053,7 @@ export type SilenceBody = components['schemas']['SilenceBody'];
 export type SilenceList = components['schemas']['SilenceList'];
 export type SilenceView = components['schemas']['SilenceView'];
 export type Spread = components['schemas']['Spread'];
+export type SshAccessView = components['schemas']['SshAccessView'];
 export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
 export type Taken = components['schemas']['Taken'];

@@ -27,7 +27,7 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
     );
   return (
     <section aria-label="Terminal" className="space-y-2">
-      <div className="flex gap-2">
+      <div className="flex flex-wrap items-center gap-2">
         <select aria-label="Task" className="field !w-auto" value={chosen} onChange={(event) => onTask(event.target.value)}>
           {names.map((name) => (
             <option key={name}>{name}</option>
@@ -36,6 +36,9 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
         <button type="button" className="btn" onClick={() => setRound(round + 1)}>
           New shell
         </button>
+        <p className="min-w-0 text-xs text-muted">
+          The same on your machine: <code className="font-mono break-all">{`corral ssh ${job.name} ${chosen}`}</code>
+        </p>
       </div>
       <Screen key={`${chosen} ${round}`} jobId={job.id} task={chosen} />
     </section>
