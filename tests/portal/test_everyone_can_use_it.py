@@ -62,6 +62,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
     yield [
         ("/", "Next to start"),
+        ("/home", "Needs you"),
         (f"/jobs/{running}", "worker-3 | tick"),
         (f"/jobs/{running}?tab=log", "worker-3 | tick"),
         (f"/jobs/{waiting}", "Why it waits"),

@@ -12,7 +12,7 @@ import {
 import { ApiError, session } from './api/client';
 import * as ask from './api/queries';
 import { Shell } from './components/Shell';
-import { Home } from './pages/Home';
+import { Jobs } from './pages/Jobs';
 import { Broken, NotFound } from './pages/Lost';
 import { SignIn } from './pages/SignIn';
 
@@ -63,11 +63,17 @@ const frame = createRoute({
   },
 });
 
-const home = createRoute({
+const jobs = createRoute({
   getParentRoute: () => frame,
   path: '/',
   validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'job'),
-  component: Home,
+  component: Jobs,
+});
+
+const home = createRoute({
+  getParentRoute: () => frame,
+  path: '/home',
+  component: lazyRouteComponent(() => import('./pages/Home'), 'Home'),
 });
 
 const job = createRoute({
@@ -220,7 +226,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  home, job, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
   storage, users, batch, groups,
 ];

@@ -71,6 +71,28 @@ export const jobs = (filter: JobFilter) =>
     refetchInterval: SLOWLY,
   });
 
+/** Jobs of one user that Home reads at once. */
+const OF_ONE = 100;
+
+/** What a user has running or waiting. */
+export const liveJobsOf = (user: string) =>
+  queryOptions({
+    queryKey: ['jobs', 'live', user],
+    queryFn: ({ signal }) =>
+      call<Page<JobSummary>>('/jobs', { query: { user, state: ['waiting', 'starting', 'running', 'stopping'], limit: OF_ONE }, signal }),
+    enabled: user !== '',
+    refetchInterval: SLOWLY,
+  });
+
+/** A user's jobs that ended last. */
+export const endedJobsOf = (user: string) =>
+  queryOptions({
+    queryKey: ['jobs', 'ended', user],
+    queryFn: ({ signal }) => call<Page<JobSummary>>('/jobs', { query: { user, order: 'ended', limit: OF_ONE }, signal }),
+    enabled: user !== '',
+    refetchInterval: SLOWLY,
+  });
+
 export const waitingJobs = queryOptions({
   queryKey: ['jobs', 'waiting'],
   queryFn: ({ signal }) =>

@@ -26,7 +26,8 @@ function Frame() {
   const admin = useQuery(ask.me).data?.role === 'admin';
   useKeys({
     '?': () => setHelp(true),
-    'g h': () => void navigate({ to: '/' }),
+    'g h': () => void navigate({ to: '/home' }),
+    'g j': () => void navigate({ to: '/' }),
     'g q': () => void navigate({ to: '/queues' }),
     'g l': () => void navigate({ to: '/line' }),
     'g n': () => void navigate({ to: '/nodes' }),
@@ -46,7 +47,7 @@ function Frame() {
       </a>
       <header className="sticky top-0 z-20 border-b border-line bg-ground">
         <div className="mx-auto flex h-12 max-w-[1680px] items-center gap-0.5 px-2 min-[430px]:gap-1 min-[430px]:px-3 sm:gap-2 sm:px-5">
-          <Link to="/" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label="Corral">
+          <Link to="/home" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label="Corral: home" title="Home">
             <Mark />
             <span className="max-[430px]:hidden">Corral</span>
           </Link>

@@ -14,7 +14,8 @@ export const KEYS: readonly Key[] = [
   { keys: 'e', does: 'Edit the document' },
   { keys: 'n', does: 'Write a new document, make a user, group or silence' },
   { keys: 'c', does: 'Submit a job' },
-  { keys: 'g h', does: 'Go to the jobs' },
+  { keys: 'g h', does: 'Go to what is yours (Home)' },
+  { keys: 'g j', does: 'Go to the jobs' },
   { keys: 'g q', does: 'Go to the queues' },
   { keys: 'g l', does: 'Go to the waiting list' },
   { keys: 'g n', does: 'Go to the nodes' },
@@ -37,6 +38,8 @@ export function typing(target: EventTarget | null): boolean {
 }
 
 const SEQUENCE_MS = 900;
+/** The key that begins every pair: after it no key stands for itself. */
+const FIRST = 'g';
 
 /** Calls `bindings['j']`, or `bindings['g h']` for two keys in a row. */
 export function useKeys(bindings: Record<string, (event: KeyboardEvent) => void>): void {
@@ -51,7 +54,7 @@ export function useKeys(bindings: Record<string, (event: KeyboardEvent) => void>
       if (document.querySelector('dialog[open]')) return;
       const both = `${before.key} ${event.key}`;
       const recent = event.timeStamp - before.at < SEQUENCE_MS;
-      const found = recent && current.current[both] ? both : event.key;
+      const found = recent && before.key === FIRST ? both : event.key;
       before = { key: event.key, at: event.timeStamp };
       current.current[found]?.(event);
     };

@@ -1,118 +1,288 @@
-/** The first page: the cluster as it is held now, why the next job waits, and the jobs. */
+/** Home: what needs the reader, what changed since the last visit, the reader's jobs, and the queues with their shares. */
 
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
-import * as overview from '../api/overview';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import * as monitoring from '../api/monitoring';
 import * as ask from '../api/queries';
-import type { JobFilter } from '../api/queries';
-import { ClusterMap } from '../components/ClusterMap';
+import { groups as askGroups } from '../api/teams';
+import { type Alert, ENDED, type JobSummary, type Queue } from '../api/types';
 import { CommandLine } from '../components/Copy';
-import { Filters } from '../components/Filters';
-import { JobTable } from '../components/JobTable';
-import { NextInLine } from '../components/NextInLine';
+import { why } from '../components/JobTable';
 import { Empty, Fault, Skeleton } from '../components/Notices';
-import { Totals } from '../components/Totals';
+import { ShareBar, ShareLegend } from '../components/ShareBar';
+import { Status } from '../components/Status';
+import { Ago, useNow } from '../components/Time';
 import { useTitle } from '../components/useTitle';
-import { nodesOfJobs, racks } from '../lib/cells';
-import { listLine } from '../lib/cli';
-import { marks } from '../lib/marks';
+import { useVisit } from '../components/useVisit';
+import { said, shapeOf, toneOf } from '../lib/alerts';
+import { quote } from '../lib/cli';
+import { changes, needs, queuesOf, type Needs } from '../lib/home';
+import { idleWords } from '../lib/idle';
+import { amount, own, scaleOf } from '../lib/shares';
 
-const route = getRouteApi('/frame/');
+/** Lines of one part; the rest is a click away. */
+const MOST = 8;
 
 export function Home() {
-  const [lit, setLit] = useState('');
-  useTitle('Jobs');
+  const user = useQuery(ask.me).data?.user ?? '';
+  const live = useQuery(ask.liveJobsOf(user));
+  const ended = useQuery(ask.endedJobsOf(user));
+  useTitle('Home');
+  const fault = [live, ended].find((each) => each.error && !each.data);
+  if (fault) return <Fault error={fault.error} retry={() => void fault.refetch()} />;
+  if (!live.data || !ended.data) return <Skeleton rows={8} />;
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Home</h1>
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 lg:grid-cols-2">
+        <div>
+          <NeedsPart user={user} live={live.data.items} ended={ended.data.items} />
+          <ChangesPart user={user} jobs={[...live.data.items, ...ended.data.items]} />
+        </div>
+        <div>
+          <JobsPart user={user} jobs={live.data.items} more={live.data.next !== null} />
+          <QueuesPart user={user} jobs={live.data.items} />
+        </div>
+      </div>
+      <p className="pt-4">
+        <CommandLine line={`corral ls --user ${quote(user)}`} />
+      </p>
+    </section>
+  );
+}
+
+function Part({ title, children, aside }: { title: string; children: ReactNode; aside?: ReactNode }) {
+  return (
+    <section aria-label={title} className="pb-2">
+      <h2 className="heading mt-5">
+        <span className="grow whitespace-nowrap">{title}</span>
+        {aside}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+const Nothing = ({ children }: { children: ReactNode }) => <p className="px-2.5 py-3 text-sm text-muted">{children}</p>;
+
+/** One line that leads somewhere, with what is to be known of it below. */
+function Line({ mark, name, told, aside, tone = 'text-muted' }: { mark: ReactNode; name: ReactNode; told?: string; aside: ReactNode; tone?: string }) {
+  return (
+    <li className="flex items-baseline gap-3 border-b border-line px-2.5 py-1.5 text-sm">
+      {mark}
+      <span className="min-w-0 grow">
+        {name}
+        {told && <span className={`line-clamp-2 text-xs [overflow-wrap:anywhere] ${tone}`}>{told}</span>}
+      </span>
+      <span className="text-xs whitespace-nowrap text-muted">{aside}</span>
+    </li>
+  );
+}
+
+const JobLink = ({ id, name }: { id: string; name: string }) => (
+  <Link to="/jobs/$ref" params={{ ref: id }} className="block truncate font-medium hover:underline">
+    {name}
+  </Link>
+);
+
+const Mark = ({ state }: { state: string }) => (
+  <span className="w-20 shrink-0 text-xs">
+    <Status state={state} />
+  </span>
+);
+
+function NeedsPart({ user, live, ended }: { user: string; live: readonly JobSummary[]; ended: readonly JobSummary[] }) {
+  const idle = useQuery(monitoring.idleJobs).data?.items ?? [];
+  const alerts = useQuery(monitoring.alerts).data?.items ?? [];
+  const found = needs({ user, live, ended, idle, alerts, now: useNow() });
+  const many = Object.values(found).reduce((sum, each: unknown[]) => sum + each.length, 0);
+  return (
+    <Part title="Needs you" aside={many > 0 && <span className="text-xs font-normal text-muted">{many}</span>}>
+      {many === 0 && <Nothing>Nothing does: no failure of the last day, no wait of an hour, no idle device, no alert.</Nothing>}
+      <ul>
+        <FailedAndWaiting found={found} />
+        {found.idle.slice(0, MOST).map((job) => (
+          <Line key={`idle ${job.job}`} mark={<Word tone="text-wait">◌ idle</Word>} name={<JobLink id={job.job} name={job.name} />} told={idleWords(job)} aside={<Ago at={job.since} />} />
+        ))}
+        {found.alerts.slice(0, MOST).map((alert) => (
+          <AlertLine key={`${alert.source} ${alert.fingerprint}`} alert={alert} />
+        ))}
+      </ul>
+      <More parts={found} user={user} />
+    </Part>
+  );
+}
+
+function FailedAndWaiting({ found }: { found: Needs }) {
   return (
     <>
-      <h1 className="sr-only">Cluster and jobs</h1>
-      <ClusterPart lit={lit} onLight={setLit} />
-      <JobsPart onLight={setLit} />
+      {found.failed.slice(0, MOST).map((job) => (
+        <Line key={job.id} mark={<Mark state="failed" />} name={<JobLink id={job.id} name={job.name} />} told={why(job)} tone="text-fail" aside={<Ago at={job.endedAt} />} />
+      ))}
+      {found.waiting.slice(0, MOST).map((job) => (
+        <Line key={job.id} mark={<Mark state="waiting" />} name={<JobLink id={job.id} name={job.name} />} told={why(job)} aside={<Ago at={job.createdAt} />} />
+      ))}
     </>
   );
 }
 
-function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => void }) {
-  const cluster = useQuery(ask.cluster);
-  const top = useQuery(ask.top);
-  const waiting = useQuery(ask.waitingJobs);
-  const line = useInfiniteQuery(overview.line());
-  const owners = useQuery(overview.cells);
-  const { job: selected } = route.useSearch();
-  const map = useMemo(() => (cluster.data ? racks(cluster.data) : []), [cluster.data]);
-  const marked = useMemo(() => marks(owners.data?.cell), [owners.data]);
-  if (cluster.error && !cluster.data) return <Fault error={cluster.error} retry={() => void cluster.refetch()} />;
-  return (
-    <section aria-label="Cluster" className="pt-5">
-      <h2 className="sr-only">Cluster</h2>
-      <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
-      <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
-        {!cluster.data && <Skeleton rows={4} height={38} />}
-        {cluster.data && map.length > 0 && <ClusterMap racks={map} marks={marked} lit={lit || selected || ''} onLight={onLight} />}
-        {cluster.data && map.length === 0 && (
-          <Empty title="No machine is known yet" line="corral doctor">
-            The server has not found a node. The doctor says what is missing.
-          </Empty>
-        )}
-        <div className="min-w-0 min-[1080px]:border-l min-[1080px]:border-line min-[1080px]:pl-6">
-          {waiting.data ? <NextInLine jobs={waiting.data.items} more={waiting.data.next !== null} line={line.data?.pages[0]?.items} /> : <Skeleton rows={3} />}
-        </div>
-      </div>
-    </section>
+const Word = ({ tone, children }: { tone: string; children: ReactNode }) => <span className={`w-20 shrink-0 text-xs whitespace-nowrap ${tone}`}>{children}</span>;
+
+const TONES = { fail: 'text-fail', wait: 'text-wait', muted: 'text-muted' };
+
+function AlertLine({ alert }: { alert: Alert }) {
+  const name = (
+    <Link to="/alerts" search={{ q: alert.name }} className="block truncate font-medium hover:underline">
+      {alert.name}
+    </Link>
   );
+  const mark = (
+    <Word tone={TONES[toneOf(alert.severity)]}>
+      {shapeOf(alert.severity)} {alert.severity || 'alert'}
+    </Word>
+  );
+  return <Line mark={mark} name={name} told={said(alert)} aside={<Ago at={alert.since} />} />;
 }
 
-function JobsPart({ onLight }: { onLight: (job: string) => void }) {
-  const { job: selected = '', ...filter } = route.useSearch();
-  const navigate = route.useNavigate();
-  const list = useInfiniteQuery(ask.jobs(filter));
-  const { data: tree } = useQuery(ask.cluster);
-  const where = useMemo(() => nodesOfJobs(tree ? racks(tree) : []), [tree]);
-  const change = (next: JobFilter) => void navigate({ search: next, replace: true });
-  const rows = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
+/** Leads to what is not in the list. */
+function More({ parts, user }: { parts: Needs; user: string }) {
+  const over = (many: readonly unknown[]) => many.length > MOST;
+  if (!Object.values(parts).some(over)) return null;
   return (
-    <section aria-label="Jobs" className="border-t border-line-strong">
-      <Filters filter={filter} onChange={change} />
-      {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
-      {list.isPending && !list.error && <Skeleton rows={12} />}
-      {list.data && rows.length > 0 && (
-        <JobTable
-          jobs={rows}
-          scope={list.isPlaceholderData ? '' : JSON.stringify(filter)}
-          selected={selected}
-          onLight={onLight}
-          where={where}
-          onSelect={(job) => void navigate({ search: { ...filter, job: job || undefined }, replace: true })}
-        />
+    <p className="flex flex-wrap gap-4 px-2.5 pt-2 text-xs">
+      {over(parts.failed) && (
+        <Link to="/" search={{ user, state: 'failed', order: 'ended' }} className="link">
+          all {parts.failed.length} failed jobs
+        </Link>
       )}
-      {list.data && rows.length === 0 && <NoJobs filter={filter} onClear={() => change({})} />}
-      <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
-        {list.hasNextPage ? (
-          <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {list.isFetchingNextPage ? 'Loading older jobs' : 'Show older jobs'}
-          </button>
-        ) : (
-          <span className="pl-2.5 text-xs text-muted">{rows.length > 0 && 'These are all.'}</span>
-        )}
-        <CommandLine line={listLine(filter)} />
-      </div>
-    </section>
+      {over(parts.waiting) && (
+        <Link to="/" search={{ user, state: 'waiting' }} className="link">
+          all {parts.waiting.length} that wait long
+        </Link>
+      )}
+      {over(parts.idle) && (
+        <Link to="/idle" className="link">
+          all {parts.idle.length} with idle devices
+        </Link>
+      )}
+      {over(parts.alerts) && (
+        <Link to="/alerts" className="link">
+          all {parts.alerts.length} alerts
+        </Link>
+      )}
+    </p>
   );
 }
 
-function NoJobs({ filter, onClear }: { filter: JobFilter; onClear: () => void }) {
-  const filtered = Object.values(filter).some(Boolean);
-  if (!filtered)
-    return (
-      <Empty title="No job has been submitted yet" line="corral run -- python -c 'print(6 * 7)'">
-        Run one from a terminal, or use Submit above. It appears here at once.
-      </Empty>
-    );
+function ChangesPart({ user, jobs }: { user: string; jobs: readonly JobSummary[] }) {
+  const [known, know] = useVisit(user);
+  const found = known === null ? [] : changes(jobs, known);
   return (
-    <Empty title="No job matches">
-      <button type="button" className="link" onClick={onClear}>
-        Show all jobs
-      </button>
-    </Empty>
+    <Part
+      title="Since your last visit"
+      aside={
+        known !== null && (
+          <span className="text-xs font-normal text-muted">
+            <Ago at={new Date(known).toISOString()} />
+            {found.length > 0 && (
+              <button type="button" className="link pl-3" onClick={know}>
+                Seen
+              </button>
+            )}
+          </span>
+        )
+      }
+    >
+      {known === null && <Nothing>This is your first visit with this browser. On the next one it says what your jobs did meanwhile.</Nothing>}
+      {known !== null && found.length === 0 && <Nothing>None of your jobs started or ended.</Nothing>}
+      <ul>
+        {found.slice(0, MOST).map(({ job, word, at }) => (
+          <Line key={job.id} mark={<Mark state={job.state} />} name={<JobLink id={job.id} name={job.name} />} aside={<>{word} <Ago at={at} /></>} />
+        ))}
+      </ul>
+      {found.length > MOST && <Nothing>And {found.length - MOST} more of your last jobs.</Nothing>}
+    </Part>
+  );
+}
+
+function JobsPart({ user, jobs, more }: { user: string; jobs: readonly JobSummary[]; more: boolean }) {
+  const shown = jobs.filter(({ state }) => !ENDED.has(state)).slice(0, MOST);
+  return (
+    <Part
+      title="Your jobs"
+      aside={
+        <Link to="/" search={{ user }} className="link text-xs font-normal">
+          all your jobs
+        </Link>
+      }
+    >
+      {shown.length === 0 && (
+        <Empty title="None of your jobs runs or waits" line="corral run -- python -c 'print(6 * 7)'">
+          Run one from a terminal, or use Submit above. It appears here at once.
+        </Empty>
+      )}
+      <ul>
+        {shown.map((job) => (
+          <Line key={job.id} mark={<Mark state={job.state} />} name={<JobLink id={job.id} name={job.name} />} told={why(job)} aside={<Ago at={job.startedAt ?? job.createdAt} />} />
+        ))}
+      </ul>
+      {(more || jobs.length > shown.length) && <Nothing>And {more ? 'further' : jobs.length - shown.length} jobs that run or wait.</Nothing>}
+    </Part>
+  );
+}
+
+function QueuesPart({ user, jobs }: { user: string; jobs: readonly JobSummary[] }) {
+  const queues = useQuery(ask.queues);
+  const groups = useQuery(askGroups);
+  const mine = queuesOf(user, queues.data?.items ?? [], jobs, groups.data?.items ?? []);
+  const scale = scaleOf(mine.flatMap((each) => each.standing ?? []), 'devices');
+  return (
+    <Part
+      title="Your queues"
+      aside={
+        <Link to="/queues" className="link text-xs font-normal">
+          all queues
+        </Link>
+      }
+    >
+      {queues.data && mine.length === 0 && <Nothing>No queue has a job of yours, is managed by you or comes from a group.</Nothing>}
+      {mine.length > 0 && (
+        <table className="grid-table">
+          <thead>
+            <tr>
+              <th>Queue</th>
+              <th className="w-[38%]">Devices</th>
+              <th className="num">Used</th>
+              <th className="num max-sm:hidden">Own</th>
+              <th className="num">Waiting</th>
+            </tr>
+          </thead>
+          <tbody>
+            {mine.map((queue) => (
+              <QueueRow key={queue.name} queue={queue} scale={scale} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {scale > 0 && <ShareLegend />}
+    </Part>
+  );
+}
+
+function QueueRow({ queue, scale }: { queue: Queue; scale: number }) {
+  const { standing } = queue;
+  return (
+    <tr data-queue={queue.name}>
+      <td className="max-w-40 truncate">
+        <Link to="/queues" search={{ queue: queue.name }} className="font-medium hover:underline">
+          {queue.name}
+        </Link>
+      </td>
+      <td>{standing && <ShareBar queue={standing} resource="devices" scale={scale} />}</td>
+      <td className="num">{amount('devices', standing?.used.devices ?? queue.devices)}</td>
+      <td className="num max-sm:hidden">{standing ? amount('devices', own(standing, 'devices')) : '–'}</td>
+      <td className="num">{standing?.waiting ?? queue.waiting}</td>
+    </tr>
   );
 }

@@ -1,0 +1,118 @@
+/** The jobs: the cluster as it is held now, why the next job waits, and the jobs. */
+
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import * as overview from '../api/overview';
+import * as ask from '../api/queries';
+import type { JobFilter } from '../api/queries';
+import { ClusterMap } from '../components/ClusterMap';
+import { CommandLine } from '../components/Copy';
+import { Filters } from '../components/Filters';
+import { JobTable } from '../components/JobTable';
+import { NextInLine } from '../components/NextInLine';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { Totals } from '../components/Totals';
+import { useTitle } from '../components/useTitle';
+import { nodesOfJobs, racks } from '../lib/cells';
+import { listLine } from '../lib/cli';
+import { marks } from '../lib/marks';
+
+const route = getRouteApi('/frame/');
+
+export function Jobs() {
+  const [lit, setLit] = useState('');
+  useTitle('Jobs');
+  return (
+    <>
+      <h1 className="sr-only">Cluster and jobs</h1>
+      <ClusterPart lit={lit} onLight={setLit} />
+      <JobsPart onLight={setLit} />
+    </>
+  );
+}
+
+function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => void }) {
+  const cluster = useQuery(ask.cluster);
+  const top = useQuery(ask.top);
+  const waiting = useQuery(ask.waitingJobs);
+  const line = useInfiniteQuery(overview.line());
+  const owners = useQuery(overview.cells);
+  const { job: selected } = route.useSearch();
+  const map = useMemo(() => (cluster.data ? racks(cluster.data) : []), [cluster.data]);
+  const marked = useMemo(() => marks(owners.data?.cell), [owners.data]);
+  if (cluster.error && !cluster.data) return <Fault error={cluster.error} retry={() => void cluster.refetch()} />;
+  return (
+    <section aria-label="Cluster" className="pt-5">
+      <h2 className="sr-only">Cluster</h2>
+      <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
+        {!cluster.data && <Skeleton rows={4} height={38} />}
+        {cluster.data && map.length > 0 && <ClusterMap racks={map} marks={marked} lit={lit || selected || ''} onLight={onLight} />}
+        {cluster.data && map.length === 0 && (
+          <Empty title="No machine is known yet" line="corral doctor">
+            The server has not found a node. The doctor says what is missing.
+          </Empty>
+        )}
+        <div className="min-w-0 min-[1080px]:border-l min-[1080px]:border-line min-[1080px]:pl-6">
+          {waiting.data ? <NextInLine jobs={waiting.data.items} more={waiting.data.next !== null} line={line.data?.pages[0]?.items} /> : <Skeleton rows={3} />}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function JobsPart({ onLight }: { onLight: (job: string) => void }) {
+  const { job: selected = '', ...filter } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useInfiniteQuery(ask.jobs(filter));
+  const { data: tree } = useQuery(ask.cluster);
+  const where = useMemo(() => nodesOfJobs(tree ? racks(tree) : []), [tree]);
+  const change = (next: JobFilter) => void navigate({ search: next, replace: true });
+  const rows = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
+  return (
+    <section aria-label="Jobs" className="border-t border-line-strong">
+      <Filters filter={filter} onChange={change} />
+      {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && !list.error && <Skeleton rows={12} />}
+      {list.data && rows.length > 0 && (
+        <JobTable
+          jobs={rows}
+          scope={list.isPlaceholderData ? '' : JSON.stringify(filter)}
+          selected={selected}
+          onLight={onLight}
+          where={where}
+          onSelect={(job) => void navigate({ search: { ...filter, job: job || undefined }, replace: true })}
+        />
+      )}
+      {list.data && rows.length === 0 && <NoJobs filter={filter} onClear={() => change({})} />}
+      <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
+        {list.hasNextPage ? (
+          <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            {list.isFetchingNextPage ? 'Loading older jobs' : 'Show older jobs'}
+          </button>
+        ) : (
+          <span className="pl-2.5 text-xs text-muted">{rows.length > 0 && 'These are all.'}</span>
+        )}
+        <CommandLine line={listLine(filter)} />
+      </div>
+    </section>
+  );
+}
+
+function NoJobs({ filter, onClear }: { filter: JobFilter; onClear: () => void }) {
+  const filtered = Object.values(filter).some(Boolean);
+  if (!filtered)
+    return (
+      <Empty title="No job has been submitted yet" line="corral run -- python -c 'print(6 * 7)'">
+        Run one from a terminal, or use Submit above. It appears here at once.
+      </Empty>
+    );
+  return (
+    <Empty title="No job matches">
+      <button type="button" className="link" onClick={onClear}>
+        Show all jobs
+      </button>
+    </Empty>
+  );
+}
