@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("exec", "Jobs", "Run a command inside a running task."),
+    "profile": ("profile", "Jobs", "See what a running job does now: stacks, flame graphs."),
     "cp": ("cp", "Jobs", "Copy files to or from a running task."),
     "open": ("open_service", "Jobs", "Open a service of a running job in a browser."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),

@@ -181,7 +181,7 @@ def test_the_client_is_light(client_wheel: Path, client_programs: Path) -> None:
     parts = {
         "/".join(name.split("/")[:2]) for name in zipfile.ZipFile(client_wheel).namelist() if name[:7] == "corral/"
     }
-    packages = ("__init__.py", "py.typed", "cli", "client", "compat", "deploy", "kernel", "runtime", "spec")
+    packages = ("__init__.py", "py.typed", "cli", "client", "compat", "deploy", "kernel", "profiles", "runtime", "spec")
     assert parts == {f"corral/{part}" for part in packages}
     (site,) = client_programs.parent.glob("lib/python3*/site-packages")
     assert not {"fastapi", "numpy", "sqlalchemy", "cryptography"} & {path.name for path in site.iterdir()}
