@@ -47,6 +47,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("exec", "Jobs", "Run a command inside a running task."),
     "ssh": ("ssh", "Jobs", "Enter a running task by OpenSSH's client; set up editors."),
+    "profile": ("profile", "Jobs", "See what a running job does now: stacks, flame graphs."),
     "cp": ("cp", "Jobs", "Copy files to or from a running task."),
     "open": ("open_service", "Jobs", "Open a service of a running job in a browser."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),

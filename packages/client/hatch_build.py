@@ -14,7 +14,8 @@ PARTS = (
     "compat/alnair/__init__.py", "compat/alnair/language",
     "compat/frameworkcontroller/__init__.py", "compat/frameworkcontroller/language",
     "compat/openpai/__init__.py", "compat/openpai/commands", "compat/openpai/language",
-    "deploy", "kernel", "runtime/__init__.py", "runtime/tarheaders.py", "runtime/unpack.py", "spec",
+    "deploy", "kernel", "profiles", "runtime/__init__.py", "runtime/tarheaders.py", "runtime/task_profile.py",
+    "runtime/unpack.py", "spec",
 )  # fmt: skip
 
 

@@ -190,6 +190,7 @@ def test_the_client_is_light(client_wheel: Path, client_programs: Path) -> None:
         "compat",
         "deploy",
         "kernel",
+        "profiles",
         "runtime",
         "spec",
     )

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "corral"
 PURE = {"kernel", "spec", "frameworks", "model", "scheduler", "launcher", "monitor.rules"}
-PURE |= {"deploy.hosts", "deploy.checks", "deploy.steps"}
+PURE |= {"deploy.hosts", "deploy.checks", "deploy.steps", "profiles"}
 PURE |= {f"benchmarks.{name}" for name in ("results", "rules", "suite")}
 PURE_IN_TENANTS = {"language", "frameworks", "records"}
 STANDARD_LIBRARY_ONLY = {"kernel", "runtime"}

@@ -1,0 +1,151 @@
+"""Profile one task: run the program of `corral.runtime.task_profile` in it as a command, and read its answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pkgutil
+import platform
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.profiles.stacks import printable
+from corral.runtime.task_profile import MARK
+
+if TYPE_CHECKING:
+    from corral.client.exec import ExecStream
+    from corral.client.sync import Client
+
+_READ: Final = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
+_START: Final = f"""\
+for python in python3 python; do
+  command -v "$python" >/dev/null && exec "$python" -I -S -c "{_READ}" {MARK}
+done
+echo 'This task has no Python 3, which profiles are taken with.'
+exit 127
+"""
+MOST_BYTES: Final = 64 * 1024**2
+"""Bytes of all answers of one task."""
+_BESIDE_SECONDS: Final = 90.0
+"""Seconds after the asked duration in which a task must have answered."""
+
+
+class Taken(NamedTuple):
+    """What one process of a task gave: `text`, or the `problem` in one sentence."""
+
+    task: str
+    process: int
+    command: str
+    text: str
+    problem: str
+    cut: bool
+
+    @property
+    def rank(self) -> str:
+        """The process as people call it."""
+        return f"{self.task} process {self.process}" if self.process else self.task
+
+
+class Answered(NamedTuple):
+    """What one task gave, and how many of its processes were left out."""
+
+    taken: tuple[Taken, ...]
+    left_out: int
+
+
+def profile_task(client: Client, job: str, task: tuple[str, int], request: Mapping[str, Any]) -> Answered:
+    """Take a profile of each Python process of a running task; a failure is an answer too."""
+    role, index = task
+    name = f"{role}-{index}"
+    try:
+        with client.exec(job, role, index, ["sh", "-c", _START]) as stream:
+            overdue = threading.Timer(float(request["seconds"]) + _BESIDE_SECONDS, stream.close)
+            overdue.start()
+            try:
+                return _conversation(stream, name, request)
+            finally:
+                overdue.cancel()
+    except CorralError as error:
+        return Answered((_failed(name, error.message),), 0)
+
+
+def _conversation(stream: ExecStream, task: str, request: Mapping[str, Any]) -> Answered:
+    program = pkgutil.get_data("corral.runtime", "task_profile.py") or b""
+    _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
+    taken: list[Taken] = []
+    for answer in _answers(stream):
+        if "need" in answer:
+            sent = py_spy_for(answer)
+            _send(stream, sent)
+            if not sent:
+                taken.append(_failed(task, _missing(answer)))
+        elif "process" in answer:
+            taken.append(_process(task, answer))
+        elif answer.get("done"):
+            nothing = () if taken else (_failed(task, "No Python process runs in this task."),)
+            return Answered((*taken, *nothing), int(answer["left_out"]))
+    return Answered((*taken, _failed(task, "The profiler in the task ended before it had answered.")), 0)
+
+
+def _send(stream: ExecStream, sized: bytes, more: bytes = b"") -> None:
+    """Send bytes with their size before them. A command that has ended says why when it is read."""
+    with contextlib.suppress(Unavailable):
+        stream.send(b"%d\n" % len(sized) + sized + more)
+
+
+def _answers(stream: ExecStream) -> Iterator[dict[str, Any]]:
+    """The answers, as they come. Raises InvalidInput for too many bytes, and for what is no answer."""
+    rest, size = bytearray(), 0
+    for piece in stream:
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise InvalidInput("profile-too-large", f"The task answered more than {MOST_BYTES >> 20} MiB.")
+        *lines, tail = piece.split(b"\n")
+        for line in lines:
+            yield _answer(bytes(rest) + line)
+            rest.clear()
+        rest += tail
+    if rest:
+        yield _answer(bytes(rest))
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    with contextlib.suppress(ValueError, RecursionError):
+        if isinstance(found := json.loads(line), dict):
+            return found
+    said = printable(line.decode("utf-8", "replace").strip())[:200]
+    raise InvalidInput("profile-failed", f"The profiler could not run in the task: {said.rstrip('.')}.")
+
+
+def _process(task: str, answer: Mapping[str, Any]) -> Taken:
+    text, problem = str(answer.get("text", "")), printable(str(answer.get("problem", "")))
+    command = printable(str(answer.get("command", "")))
+    return Taken(
+        task, int(answer["process"]), command, text, problem[:1].upper() + problem[1:], bool(answer.get("cut"))
+    )
+
+
+def _failed(task: str, problem: str) -> Taken:
+    return Taken(task, 0, "", "", problem, False)
+
+
+def py_spy_for(asked: Mapping[str, Any]) -> bytes:
+    """This computer's py-spy, if it runs on the machine that asks for it; else nothing."""
+    if (platform.system(), platform.machine()) != (asked.get("system"), asked.get("machine")):
+        return b""
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if beside.is_file() else shutil.which("py-spy")
+    return Path(found).read_bytes() if found else b""
+
+
+def _missing(asked: Mapping[str, Any]) -> str:
+    machine = f"{asked.get('system')} on {asked.get('machine')}"
+    here = f"{platform.system()} on {platform.machine()}"
+    if machine == here:
+        return "py-spy is neither in the task nor here; install it here: pip install 'corral[profile]'."
+    return printable(f"py-spy is not in the task ({machine}), and that of this computer ({here}) does not run there.")

@@ -1,0 +1,1 @@
+"""Read profiles of running tasks: stacks, time by function, traces, and what they advise. Pure functions."""

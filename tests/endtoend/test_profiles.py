@@ -1,0 +1,108 @@
+"""`corral profile`: where the ranks of a running job stand, and where its time goes, without having prepared anything."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.client import Client
+from tests.endtoend.platform import Job, Platform, one
+
+HANGS = """\
+import os, threading
+rank = os.environ["CORRAL_TASK_INDEX"]
+def all_reduce(): threading.Event().wait()
+def load_shard_again(): threading.Event().wait()
+print("ready", flush=True)
+load_shard_again() if rank == "1" else all_reduce()
+"""
+SPINS = """\
+def decode_image():
+    while True: pass
+print("ready", flush=True)
+decode_image()
+"""
+
+
+@pytest.fixture
+def home(platform: Platform, tmp_path: Path) -> Iterator[Path]:
+    """A user's data folder, in which profiles are kept."""
+    platform.env["XDG_DATA_HOME"] = str(tmp_path)
+    yield tmp_path
+    del platform.env["XDG_DATA_HOME"]
+
+
+def program(platform: Platform, name: str, text: str, **role: object) -> Job:
+    """A running job whose tasks run a Python program."""
+    script = platform.folder / f"{name}.py"
+    script.write_text(text)
+    job = platform.submit(one(name, [sys.executable, str(script)], role=role))
+    for index in range(int(str(role.get("replicas", 1)))):
+        platform.printed(job, f"main-{index}", "ready")
+    return job
+
+
+def test_the_odd_rank_of_a_gang_that_hangs_is_told_first(platform: Platform, home: Path) -> None:
+    program(platform, "hangs", HANGS, replicas=3)
+    told = platform.run("profile", "hangs", "--what", "stacks").stdout
+    odd, others = (part.splitlines() for part in told.strip().split("\n\n"))
+    assert odd[0].startswith("main-1 process ")
+    assert any("load_shard_again (" in line for line in odd)
+    assert others[0].startswith("main-0 process ")
+    assert ", main-2 process " in others[0]
+    assert any("all_reduce (" in line for line in others)
+
+
+def test_a_profile_names_the_busy_function_and_is_kept_for_its_user_alone(platform: Platform, home: Path) -> None:
+    program(platform, "spins", SPINS)
+    facts = json.loads(platform.run("profile", "spins", "--duration", "1s", "-o", "json").stdout)
+    first = facts["functions"][0]
+    assert first["name"].startswith("decode_image (")
+    assert first["own"] > 0.5
+    folder = home / "corral-profiles" / facts["name"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "decode_image" in (folder / "flame-graph.svg").read_text()
+    assert facts["name"] in platform.corral("profile", "list")
+    assert "decode_image" in platform.corral("profile", "show", facts["name"])
+    platform.corral("profile", "rm", facts["name"])
+    assert not folder.exists()
+    platform.refused("profile", "show", facts["name"], code=3)
+
+
+def test_who_may_not_enter_a_task_may_not_profile_it_and_who_does_is_noted(platform: Platform, home: Path) -> None:
+    program(platform, "spins", SPINS)
+    platform.corral("users", "add", "guest")
+    link = platform.corral("users", "link", "guest").strip().partition("#link=")[2]
+    with Client(platform.url) as guest:
+        guest.login(link=link)
+        refused = platform.run("profile", "spins", "--task", "main-0", env={"CORRAL_TOKEN": guest.token})
+    assert refused.returncode == 1
+    assert "guest may not enter the tasks of the job spins" in refused.stderr
+    assert platform.run("profile", "spins", "--duration", "1s").returncode == 0
+    noted = [each for each in platform.client.audit(limit=20)["items"] if each["action"] == "job.exec"]
+    assert [(each["actor"], each["allowed"]) for each in noted][:2] == [("root", True), ("guest", False)]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--duration", "61s"), "--duration is 1s to 60s"),
+        (("--task", "main-0", "--all"), "Name one task with --task, or ask for --all."),
+    ],
+)
+def test_options_out_of_bounds_are_refused(platform: Platform, words: tuple[str, ...], told: str) -> None:
+    refused = platform.run("profile", "any", *words)
+    assert refused.returncode == 2
+    assert told in refused.stderr
+
+
+def test_a_task_without_python_is_told_in_one_sentence(platform: Platform, home: Path) -> None:
+    job = platform.submit(one("plain", "echo ready; exec sleep 1000"))
+    platform.printed(job, "main-0", "ready")
+    told = platform.run("profile", "plain")
+    assert (told.returncode, told.stderr) == (1, "main-0: No Python process runs in this task.\n")
