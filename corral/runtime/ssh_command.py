@@ -20,7 +20,7 @@ from typing import Any
 
 _PIECE = 64 * 1024
 _LONGEST = 1024 * 1024
-_HANGUP_SECONDS = 2.0
+_HANGUP_SECONDS = 3.0
 _writing = threading.Lock()
 
 

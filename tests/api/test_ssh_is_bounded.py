@@ -285,14 +285,15 @@ async def test_channels_count_as_the_users_streams_until_they_close(
     server: Server, alice: Client, name: str, key: asyncssh.SSHKey
 ) -> None:
     certificate, host = await asyncio.to_thread(given, alice, name, key)
-    before = server.app.state.streams.in_all
+    streams = server.app.state.streams
+    await until(lambda: streams.in_all == 0)  # the connections of tests before this one have ended
     async with entered(server, alice, name, key, certificate, host) as conn:
         _, writer = await conn.open_connection("localhost", 80)
-        assert server.app.state.streams.in_all == before + 2
+        assert streams.in_all == 2
         writer.close()
-        await until(lambda: server.app.state.streams.in_all == before + 1)
+        await until(lambda: streams.in_all == 1)
         await conn.open_connection("localhost", 80)
-    await until(lambda: server.app.state.streams.in_all == before)
+    await until(lambda: streams.in_all == 0)
 
 
 async def until(holds: Any) -> None:

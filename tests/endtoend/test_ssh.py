@@ -17,6 +17,7 @@ import pytest
 
 from corral.client import Client
 from tests.endtoend.platform import CORRAL, Platform, one
+from tests.endtoend.test_inside_a_task import arguments_of_everything
 from tests.reserved import free_port
 from tests.terminals import Terminal
 from tests.waiting import pause
@@ -49,7 +50,7 @@ class Site:
 
     def __init__(self, server: Platform, home: Path) -> None:
         self.server = server
-        role = {"ports": [{"name": "web"}], "resources": {"cpu": "0.1"}}
+        role = {"ports": [{"name": "web"}], "resources": {"cpu": "1"}}
         self.job = server.submit(one("reached", ["python3", "-c", TASK], role=role))
         found = server.printed(self.job, "main-0", r"ports (\d+) (\d+)\n")
         self.given, self.other = int(found[1]), int(found[2])
@@ -115,9 +116,12 @@ def test_a_shell_has_a_terminal_with_its_size_and_keys(site: Site) -> None:
     terminal = Terminal([CORRAL, "ssh", "reached", "main-0"], {**site.env, "TERM": "xterm"})
     terminal.sendline("stty size; echo $TERM-$((6*7))")
     terminal.expect("40 160\r\n.*xterm-42\r\n")
-    terminal.sendline("echo wait'ing'; sleep 1000")
+    terminal.sendline("PS1=pro'mpt:'")
+    terminal.expect("prompt:")
+    terminal.sendline("""sh -c "echo wait'ing'; exec sleep 1000" """)  # one process: Ctrl-C finds it
     terminal.expect("waiting\r\n")
     terminal.interrupt()
+    terminal.expect("prompt:")
     terminal.sendline("echo back-$((6*7))")
     terminal.expect("back-42\r\n")
     terminal.sendline("exit 5")
@@ -219,18 +223,17 @@ def test_what_is_not_forwarded_is_refused(site: Site) -> None:
     assert agent.stdout == b"none\n"
 
 
-def test_a_vanished_client_hangs_up_on_its_command(site: Site) -> None:
-    command = "trap 'touch hung-up' HUP; touch begun; while [ ! -e hung-up ]; do sleep 0.05; done"
-    with site.forwarding("reached.corral", command):
-        seen(site, "begun")
-    seen(site, "hung-up")
+def test_a_command_ends_with_its_client(site: Site) -> None:
+    with site.forwarding("reached.corral", "echo $$ >begun; exec sleep 100000"):
+        until(site, "test -s begun")
+    until(site, "! kill -0 $(cat begun) 2>/dev/null")
 
 
-def seen(site: Site, name: str) -> None:
-    """Wait for a file in the task's folder."""
+def until(site: Site, command: str) -> None:
+    """Wait until a command in the task succeeds."""
     begun = time.monotonic()
-    while site.server.run("exec", "reached", "main-0", "--", "test", "-e", name).returncode:
-        assert time.monotonic() - begun < SECONDS, f"{name} did not come"
+    while site.server.run("exec", "reached", "main-0", "--", "sh", "-c", command).returncode:
+        assert time.monotonic() - begun < SECONDS, f"{command} did not succeed"
         time.sleep(pause(begun))
 
 
@@ -324,8 +327,9 @@ def test_secrets_of_a_connection_are_private_files_and_no_arguments(site: Site) 
     key = folder / "identity" / "key"
     assert key.stat().st_mode & 0o777 == 0o600
     secret = key.read_text().split("\n")[1]
-    with site.forwarding("-N", "reached.corral") as process:
-        lines = b"".join(each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline") if each.exists())
-        assert (
-            process.poll() is None and secret.encode() not in lines and site.server.client.token.encode() not in lines
-        )
+    port = free_port()
+    with site.forwarding("-N", f"-L{port}:localhost:{site.given}", "reached.corral") as process:
+        listening(port, process)
+        lines = arguments_of_everything()
+    assert "ssh\0stdio\0reached.corral" in lines
+    assert secret not in lines and site.server.client.token not in lines

@@ -35,7 +35,8 @@ _LONGEST_FRAME: Final = 1024 * 1024
 _LONGEST_GREETING: Final = 1000
 _UNTAKEN: Final = 256 * 1024
 """Bytes of input that may be on their way to a command that does not read them."""
-_HANGUP_SECONDS: Final = 5.0
+_HANGUP_SECONDS: Final = 6.0
+"""Longer than a program in the task waits for its command."""
 _SAID: Final = 500
 
 GREETING: Final = b"corral-ssh 1\n"

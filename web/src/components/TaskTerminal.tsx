@@ -37,7 +37,7 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
           New shell
         </button>
         <p className="min-w-0 text-xs text-muted">
-          The same on your machine: <code className="font-mono break-all">{`corral ssh ${job.name} ${chosen}`}</code>
+          By SSH: <code className="font-mono break-all">{`corral ssh ${job.name} ${chosen}`}</code>
         </p>
       </div>
       <Screen key={`${chosen} ${round}`} jobId={job.id} task={chosen} />
