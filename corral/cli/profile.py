@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
@@ -13,13 +14,11 @@ from corral.cli import profile_folder
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.output import output_option, say, show, table
-from corral.cli.profile_session import Answered, Taken, profile_task
-from corral.cli.profile_text import functions_text, places_text
-from corral.kernel.errors import CorralError, InvalidInput
+from corral.cli.profile_kinds import FLAMES, MOST_BYTES, facts_of, files_of, read
+from corral.cli.profile_session import Answered, profile_task
+from corral.cli.profile_text import comparison_text, text_of
+from corral.kernel.errors import InvalidInput
 from corral.kernel.units import counted
-from corral.profiles.flame_graph import flame_graph
-from corral.profiles.folded import Sampled, functions, read_folded, tree
-from corral.profiles.stacks import Place, places, read_stacks
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
@@ -29,10 +28,10 @@ _TASKS: Final = 64
 _PROCESSES: Final = 8
 _RATE: Final = 50
 """Samples in a second."""
-_MOST_TEXT: Final = 4 * 1024**2
-"""Bytes of one process's profile."""
 _SECONDS: Final = re.compile(r"([0-9]{1,3})s?")
-_MOST_SECONDS: Final = 60
+_MOST_SECONDS: Final = {"python": 60, "torch": 10}
+_START_SECONDS: Final = 11
+"""PyTorch asks every five seconds whether a trace is wanted, and all ranks begin at the same moment."""
 
 
 class _Group(click.Group):
@@ -69,15 +68,20 @@ def profile_command() -> None:
 @click.option("--all", "every", is_flag=True, help="All running tasks of the job, at the same time.")
 @click.option("--duration", default="2s", show_default=True, metavar="TIME", help="For how long to sample: 1s to 60s.")
 @click.option(
-    "--what", type=click.Choice(("python", "stacks")), default="python", show_default=True, help="What to look at."
+    "--what",
+    type=click.Choice(("python", "stacks", "torch")),
+    default="python",
+    show_default=True,
+    help="What to look at.",
 )
 @output_option
 def take_command(job: str, task: str, every: bool, duration: str, what: str, output: str) -> int:
     """Take a profile of the Python processes of a running JOB; nothing needs to be prepared, and nothing is stopped.
 
     `--what python` samples the stacks and shows the functions in which the time goes, with a flame graph in a file.
-    `--what stacks` prints where each rank stands now, which says most quickly why a job hangs; it looks at all tasks
-    unless one is named. `take` can be left out.
+    `--what torch` has PyTorch trace itself (at most 10s) and tells computing, communication, copies and waits for data,
+    with advice; the job file must say `profile: true`. `--what stacks` prints where each rank stands now, which says
+    most quickly why a job hangs; it looks at all tasks unless one is named. `take` can be left out.
 
     \b
     corral profile trainer --task worker-0 --duration 5s
@@ -85,21 +89,26 @@ def take_command(job: str, task: str, every: bool, duration: str, what: str, out
     """
     if task and every:
         raise click.UsageError("Name one task with --task, or ask for --all.")
-    seconds = 0 if what == "stacks" else _seconds(duration)
+    seconds = 0 if what == "stacks" else _seconds(duration, _MOST_SECONDS[what])
     with connect() as client:
         tasks = _tasks(client, job, task, every=every or what == "stacks")
         request = {
-            "what": what, "seconds": seconds, "rate": _RATE, "processes": _PROCESSES, "bytes": _MOST_TEXT
-        }  # fmt: skip
+            "what": what,
+            "seconds": seconds,
+            "rate": _RATE,
+            "processes": _PROCESSES,
+            "bytes": MOST_BYTES[what],
+            "start": time.time() + _START_SECONDS,
+        }
         with ThreadPoolExecutor(len(tasks)) as pool:
             answers = list(pool.map(lambda each: profile_task(client, job, each, request), tasks))
     return _tell(job, what, seconds, answers, output)
 
 
-def _seconds(text: str) -> int:
+def _seconds(text: str, most: int) -> int:
     match = _SECONDS.fullmatch(text)
-    if match is None or not 1 <= int(match[1]) <= _MOST_SECONDS:
-        raise click.UsageError(f"--duration is 1s to {_MOST_SECONDS}s, not {text[:40]!r}.")
+    if match is None or not 1 <= int(match[1]) <= most:
+        raise click.UsageError(f"--duration is 1s to {most}s, not {text[:40]!r}.")
     return int(match[1])
 
 
@@ -119,9 +128,9 @@ def _tasks(client: Client, job: str, task: str, *, every: bool) -> list[tuple[st
 def _tell(job: str, what: str, seconds: int, answers: Sequence[Answered], output: str) -> int:
     """Print and keep what came; 1 if nothing did."""
     taken = [each for answer in answers for each in answer.taken]
-    read = [_read(each, what) for each in taken]
-    good = [(each, found) for each, (found, _) in zip(taken, read, strict=True) if found is not None]
-    problems = [(each.rank, problem) for each, (_, problem) in zip(taken, read, strict=True) if problem]
+    found = [read(each, what) for each in taken]
+    good = [(each, result) for each, (result, _) in zip(taken, found, strict=True) if result is not None]
+    problems = [(each.rank, problem) for each, (_, problem) in zip(taken, found, strict=True) if problem]
     for rank, problem in problems:
         say(f"{rank}: {problem}")
     if left_out := sum(answer.left_out for answer in answers):
@@ -133,59 +142,19 @@ def _tell(job: str, what: str, seconds: int, answers: Sequence[Answered], output
     if not good:
         show(facts, output)
         return 1
-    facts |= _places(good) if what == "stacks" else _functions(good)
-    files = {f"{each.task}-{each.process}.txt": each.text for each, _ in good}
-    if what == "python":
-        files["flame-graph.svg"] = _flames(job, good)
-    facts = profile_folder.keep(job, facts, files)
+    facts |= facts_of(good, what)
+    facts = profile_folder.keep(job, facts, files_of(good, what, job))
     if not show(facts, output, names=[facts["name"]]):
         _print(facts)
     return 0
 
 
-def _read(taken: Taken, what: str) -> tuple[Any, str]:
-    """What a process gave, read; or None and the problem in one sentence. A cut profile is both."""
-    if taken.problem:
-        return None, taken.problem
-    try:
-        found = read_stacks(taken.text) if what == "stacks" else read_folded(taken.text)
-    except CorralError as error:
-        return None, error.message
-    if not found:
-        return None, "No sample of this process could be taken."
-    return found, f"Its profile was cut after {_MOST_TEXT >> 20} MiB." if taken.cut else ""
-
-
-def _places(good: Sequence[tuple[Taken, Any]]) -> dict[str, Any]:
-    found: list[Place] = places((each.rank, stacks) for each, stacks in good)
-    return {
-        "places": [
-            {
-                "thread": place.stack.thread,
-                "active": place.stack.active,
-                "frames": list(place.stack.frames),
-                "ranks": list(place.ranks),
-            }
-            for place in found
-        ]
-    }
-
-
-def _functions(good: Sequence[tuple[Taken, list[Sampled]]]) -> dict[str, Any]:
-    every = functions(each for _, stacks in good for each in stacks)
-    samples = sum(each.samples for _, stacks in good for each in stacks)
-    return {"samples": samples, "functions": [each._asdict() for each in every[:100]]}
-
-
-def _flames(job: str, good: Sequence[tuple[Taken, list[Sampled]]]) -> str:
-    stacks = [Sampled((taken.rank, *each.frames), each.samples) for taken, found in good for each in found]
-    return flame_graph(tree(stacks, job), f"{job}: {counted(len(good), 'rank')}")
-
-
 def _print(facts: dict[str, Any]) -> None:
-    click.echo(places_text(facts) if facts["what"] == "stacks" else functions_text(facts))
-    if "flame-graph.svg" in facts["files"]:
-        say(f"Flame graph: {profile_folder.path_of(facts['name'], 'flame-graph.svg')}")
+    click.echo(text_of(facts))
+    if FLAMES in facts["files"]:
+        say(f"Flame graph: {profile_folder.path_of(facts['name'], FLAMES)}")
+    if facts["what"] == "torch":
+        say(f"Traces for Perfetto (ui.perfetto.dev): {profile_folder.path_of(facts['name'], '*.trace.json.gz')}")
     say(f"Kept as {facts['name']}.")
 
 
@@ -205,10 +174,20 @@ def list_command(output: str) -> None:
 
 @profile_command.command("show")
 @click.argument("profile")
+@click.option("--compare", default="", metavar="OTHER", help="Beside this profile of the same kind, taken later.")
 @output_option
-def show_command(profile: str, output: str) -> None:
-    """Show a kept PROFILE again."""
+def show_command(profile: str, compare: str, output: str) -> None:
+    """Show a kept PROFILE again, or compare it with another one."""
     facts = profile_folder.facts_of(profile)
+    if compare:
+        other = profile_folder.facts_of(compare)
+        if facts["what"] != other["what"] or facts["what"] == "stacks":
+            raise InvalidInput(
+                "not-comparable", "Two profiles of functions, or two traces of PyTorch, can be compared."
+            )
+        if not show([facts, other], output, names=[profile, compare]):
+            click.echo(comparison_text(facts, other))
+        return
     if not show(facts, output, names=[profile]):
         _print(facts)
 

@@ -33,7 +33,7 @@ def profiles_folder() -> Path:
     return base / "corral-profiles"
 
 
-def keep(job: str, facts: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def keep(job: str, facts: Mapping[str, Any], files: Mapping[str, str | bytes]) -> dict[str, Any]:
     """Keep a profile, and return its facts with its `name`; then older ones that are beyond quota or age go."""
     now = datetime.now(UTC)
     base = re.sub(r"[^a-z0-9.-]+", "-", job.lower()).strip("-.")[:60] or "job"
@@ -43,8 +43,8 @@ def keep(job: str, facts: Mapping[str, Any], files: Mapping[str, str]) -> dict[s
     try:
         os.makedirs(profiles_folder(), mode=0o700, exist_ok=True)
         os.mkdir(folder, 0o700)
-        for file, text in {**files, _FACTS: json.dumps(whole)}.items():
-            (folder / file).write_text(text, encoding="utf-8")
+        for file, content in {**files, _FACTS: json.dumps(whole)}.items():
+            (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         message = f"The profile cannot be kept in {folder}: {error.strerror}."
         raise InvalidInput("profile-not-kept", message) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import pkgutil
@@ -44,6 +45,8 @@ class Taken(NamedTuple):
     text: str
     problem: str
     cut: bool
+    trace: bytes = b""
+    """A Chrome trace, compressed with gzip."""
 
     @property
     def rank(self) -> str:
@@ -78,6 +81,7 @@ def _conversation(stream: ExecStream, task: str, request: Mapping[str, Any]) -> 
     program = pkgutil.get_data("corral.runtime", "task_profile.py") or b""
     _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
     taken: list[Taken] = []
+    trace = bytearray()
     for answer in _answers(stream):
         if "need" in answer:
             sent = py_spy_for(answer)
@@ -85,10 +89,13 @@ def _conversation(stream: ExecStream, task: str, request: Mapping[str, Any]) -> 
             if not sent:
                 taken.append(_failed(task, _missing(answer)))
         elif "process" in answer:
-            taken.append(_process(task, answer))
+            taken.append(_process(task, answer, bytes(trace)))
+            trace.clear()
+        elif "trace" in answer:
+            trace += _unpacked(answer["trace"])
         elif answer.get("done"):
             nothing = () if taken else (_failed(task, "No Python process runs in this task."),)
-            return Answered((*taken, *nothing), int(answer["left_out"]))
+            return Answered((*taken, *nothing), _whole(answer.get("left_out")))
     return Answered((*taken, _failed(task, "The profiler in the task ended before it had answered.")), 0)
 
 
@@ -122,12 +129,22 @@ def _answer(line: bytes) -> dict[str, Any]:
     raise InvalidInput("profile-failed", f"The profiler could not run in the task: {said.rstrip('.')}.")
 
 
-def _process(task: str, answer: Mapping[str, Any]) -> Taken:
+def _unpacked(text: object) -> bytes:
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except ValueError:
+        raise InvalidInput("profile-failed", "The profiler in the task sent a broken trace.") from None
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and 0 <= value < 2**31 else 0
+
+
+def _process(task: str, answer: Mapping[str, Any], trace: bytes) -> Taken:
     text, problem = str(answer.get("text", "")), printable(str(answer.get("problem", "")))
     command = printable(str(answer.get("command", "")))
-    return Taken(
-        task, int(answer["process"]), command, text, problem[:1].upper() + problem[1:], bool(answer.get("cut"))
-    )
+    told = problem[:1].upper() + problem[1:]
+    return Taken(task, _whole(answer["process"]), command, text, told, bool(answer.get("cut")), trace)
 
 
 def _failed(task: str, problem: str) -> Taken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from corral.cli.output import paint, table
@@ -10,6 +10,12 @@ from corral.kernel.units import counted
 
 _SHOWN: Final = 15
 _RANKS: Final = 8
+_TOPS: Final = 5
+
+
+def text_of(facts: Mapping[str, Any]) -> str:
+    """A profile of any kind."""
+    return {"stacks": places_text, "python": functions_text, "torch": traces_text}[facts["what"]](facts)
 
 
 def places_text(facts: Mapping[str, Any]) -> str:
@@ -35,3 +41,61 @@ def functions_text(facts: Mapping[str, Any]) -> str:
     heads = ("OWN", "TOTAL", "FUNCTION")
     ranks = counted(len(facts["ranks"]), "rank")
     return f"{table(heads, rows, right=frozenset({0, 1}))}\n{facts['samples']} samples of {ranks}."
+
+
+_PARTS: Final = {
+    "computing": "COMPUTING",
+    "exposed_communication": "COMMUNICATION",
+    "copies": "COPIES",
+    "data_waits": "DATA",
+    "idle": "REST",
+}
+
+
+def traces_text(facts: Mapping[str, Any]) -> str:
+    """How the ranks spent their time, what took most of it, and the advice."""
+    rows = [
+        (each["rank"], f"{each['seconds']:.2f}", *(_share(each, part) for part in _PARTS), each["steps"])
+        for each in facts["reports"]
+    ]
+    right = frozenset(range(1, len(_PARTS) + 3))
+    parts = [table(("RANK", "SECONDS", *_PARTS.values(), "STEPS"), rows, right=right)]
+    for title, name in (("KERNEL", "kernels"), ("COLLECTIVE", "collectives"), ("OPERATOR", "operators")):
+        if found := _together(facts["reports"], name)[:_TOPS]:
+            counted_rows = [(f"{seconds:.3f}", calls, called) for called, seconds, calls in found]
+            parts.append(table(("SECONDS", "CALLS", title), counted_rows, right=frozenset({0, 1})))
+    advice = [
+        f"{number}. {each['text']} Gain: up to {each['gain']:.0%}." for number, each in enumerate(facts["advice"], 1)
+    ]
+    return "\n\n".join([*parts, "\n".join(advice) or "Nothing stands out, so there is no advice."])
+
+
+def _share(rank: Mapping[str, Any], part: str) -> str:
+    return f"{rank[part] / rank['seconds']:.0%}" if rank["seconds"] else ""
+
+
+def _together(reports: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, float, int]]:
+    """The operators or kernels of all ranks, the longest first."""
+    sums: dict[str, tuple[float, int]] = {}
+    for rank in reports:
+        for each in rank[name]:
+            seconds, calls = sums.get(each["name"], (0.0, 0))
+            sums[each["name"]] = (seconds + each["seconds"], calls + each["calls"])
+    return sorted(((called, *figures) for called, figures in sums.items()), key=lambda each: (-each[1], each[0]))
+
+
+def comparison_text(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Two profiles beside each other: of traces the mean shares of time, of samples the functions' own shares."""
+    one, other = _shares(first), _shares(second)
+    names = sorted(one.keys() | other.keys(), key=lambda name: -abs(other.get(name, 0.0) - one.get(name, 0.0)))
+    pairs = [(one.get(name, 0.0), other.get(name, 0.0), name) for name in names[:_SHOWN]]
+    rows = [(f"{before:.0%}", f"{after:.0%}", f"{after - before:+.0%}", name) for before, after, name in pairs]
+    return table(("BEFORE", "AFTER", "CHANGE", "OF THE TIME"), rows, right=frozenset({0, 1, 2}))
+
+
+def _shares(facts: Mapping[str, Any]) -> dict[str, float]:
+    if facts["what"] == "python":
+        return {each["name"]: each["own"] for each in facts["functions"]}
+    reports = facts["reports"]
+    seconds = sum(each["seconds"] for each in reports) or 1.0
+    return {title.lower(): sum(each[part] for each in reports) / seconds for part, title in _PARTS.items()}

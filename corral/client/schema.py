@@ -2309,6 +2309,8 @@ class JobSpec(TypedDict):
     """How tasks are asked to end."""
     report: NotRequired[JobReport]
     """How the program tells how far it is."""
+    profile: NotRequired[bool]
+    """Whether `corral profile --what torch` can have traces of the tasks' PyTorch."""
     notifications: NotRequired[JobNotifications]
     """What the owner is told of it, on the owner's channels."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]

@@ -148,7 +148,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, first: b
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
     source = _report_source(spec.report, first=first)
-    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, moved)
+    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, spec.profile, moved)
     if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
@@ -161,6 +161,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, first: b
         resolve=command.resolve,
         checkpoint=spec.checkpoint.path,
         report=source,
+        profile=spec.profile,
         plug_in=command.plug_in,
         plug_in_steps=command.plug_in_steps,
         error_block=command.error_block,

@@ -70,6 +70,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
     report: ReportSource | None = None
     """Where the program's reports of its work are found; None: nothing is watched."""
+    profile: bool = False
+    """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
     plug_in: str = ""
     """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
     plug_in_steps: dict[str, Any] = {}

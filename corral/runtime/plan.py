@@ -53,6 +53,8 @@ class Plan:
     """The checkpoint's file or folder, whose change shows that work was saved."""
     report: dict[str, Any] | None = None
     """Where reports of the work are found beside `corral.report`: `file`, `pattern`, `steps`; None: nothing is watched."""
+    profile: bool = False
+    """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
     exit_patterns: bool = False
     log: str = ""
     """The command's log, to search for exit patterns."""

@@ -85,7 +85,7 @@ def main(plan_file: str) -> int:
     try:
         with _stoppable():
             argv, env = prepare(plan, api)
-        with _watching(plan, api):
+        with _profiling(plan, env) as env, _watching(plan, api):
             code = _run(argv, env, plan.directory or plan.work, pass_signals=plan.pass_signals)
         result["exit_code"] = code
         match = recognise(code, tails_of(plan.log)) if plan.exit_patterns else None
@@ -297,6 +297,18 @@ def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
         if reporter is not None:
             reporter.join(LAST_REPORT_SECONDS)
             withdraw_report(plan)
+
+
+@contextmanager
+def _profiling(plan: Plan, env: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Offer PyTorch's traces in the block, if the job asks for it; the command's environment."""
+    if not plan.profile:
+        yield env
+        return
+    from corral.runtime import torch_daemon  # most tasks are not traced
+
+    with torch_daemon.armed(env, apart=bool(plan.entry_file)) as offered:
+        yield offered
 
 
 def report_thread(plan: Plan, api: Api, stop: threading.Event) -> threading.Thread | None:

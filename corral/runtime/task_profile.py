@@ -1,12 +1,15 @@
-"""Take the stacks of the Python processes of the task in which this program runs, with py-spy.
+"""Take a profile of the task in which this program runs: stacks of its Python processes with py-spy, or PyTorch's traces.
 
 A client sends this text to a command in the task, as `corral exec` runs one on every engine. So it needs only the
 standard library of Python 3.8. The first line of standard input is the request. Answers are lines of JSON: `process`
-for one process with `text` or `problem`, `need` for a program that the client may send, and `done` at the end.
+for one process with `text` or `problem`, `trace` for pieces of a file before it, `need` for a program that the client
+may send, and `done` at the end.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import os
 import platform
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +42,10 @@ def main() -> None:
     """Answer the one request on standard input."""
     request = json.loads(sys.stdin.buffer.readline(64 * 1024))
     os.nice(5)
+    if request["what"] == "torch":
+        trace_all(request)
+        say(done=True, left_out=0)
+        return
     found = python_processes()
     most = int(request["processes"])
     if found:
@@ -219,6 +227,132 @@ def _bounded(handle: int, most: int) -> dict[str, Any]:
 
 def _text(handle: int, most: int) -> str:
     return os.pread(handle, most, 0).decode("utf-8", "replace")
+
+
+# -- PyTorch's traces: `corral.runtime.torch_daemon` answers PyTorch in the folders that its processes know
+
+_FOLDER = b"KINETO_IPC_SOCKET_DIR="
+_NOT_OFFERED = "its job does not offer PyTorch's traces: set `profile: true` in the job file, and start it again."
+_POLL_SECONDS = 9.0
+"""PyTorch asks every five seconds whether a trace is wanted, and needs three seconds to begin one."""
+_WRITE_SECONDS = 60.0
+"""Seconds that PyTorch has to write its trace."""
+_PIECE = 1024 * 1024
+_BETWEEN, _CLOSED = b"\n  },\n", b"\n  }\n  ]}\n"
+"""What stands between two events of a trace, and what ends it where it is cut."""
+_END = b'"traceName"'
+"""What the last lines of a complete trace contain."""
+
+
+def trace_all(request: dict[str, Any]) -> None:
+    """Have each PyTorch process of the task write a trace, from the same moment on, and send the traces."""
+    folders = {line[len(_FOLDER) :] for pid in python_processes() for line in _lines(pid) if line.startswith(_FOLDER)}
+    if not folders:
+        say(process=0, problem=_NOT_OFFERED)
+    for folder in sorted(folders)[: int(request["processes"])]:
+        try:
+            _trace_in(os.fsdecode(folder), request)
+        except OSError as error:
+            say(process=0, problem=f"the trace could not be taken: {error.strerror}.")
+
+
+def _lines(pid: int) -> list[bytes]:
+    return _read(pid, "environ").split(b"\0")
+
+
+def _trace_in(folder: str, request: dict[str, Any]) -> None:
+    """Ask for traces in a folder of one runtime, and send what its processes write."""
+    now, seconds = time.time(), float(request["seconds"])
+    start = float(request["start"])
+    if not now + _POLL_SECONDS <= start <= now + 5 * _POLL_SECONDS:  # another clock than the client's
+        start = now + _POLL_SECONDS + 1
+    base, asked = os.path.join(folder, "trace.json"), os.path.join(folder, "asked")
+    if not _begin(asked, start + seconds + _WRITE_SECONDS):
+        say(process=0, problem="another profile of this task is being taken; try again in a minute.")
+        return
+    try:
+        with open(f"{asked}.new", "w") as file:
+            file.write(
+                f"PROFILE_START_TIME={round(start * 1000)}\nACTIVITIES_LOG_FILE={base}\n"
+                f"ACTIVITIES_DURATION_MSECS={round(seconds * 1000)}\nACTIVITIES_WARMUP_PERIOD_SECS=0\n"
+            )
+        os.rename(f"{asked}.new", asked)
+        time.sleep(max(0.0, start - time.time()))
+        given = [int(name[6:]) for name in os.listdir(folder) if name.startswith("given-") and name[6:].isdigit()]
+        if not given:
+            say(
+                process=0,
+                problem="no PyTorch asked for a trace: it is not imported yet, or its process hangs in a call.",
+            )
+        for number, pid in enumerate(sorted(given)):
+            path = os.path.join(folder, f"trace_{pid}.json")
+            say(process=pid, command=command_of(pid), **_traced(pid, path, start + seconds + _WRITE_SECONDS, request))
+            if number + 1 >= int(request["processes"]):
+                break
+    finally:
+        for name in os.listdir(folder):
+            if name.startswith(("asked", "given-", "trace")):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
+
+
+def _begin(asked: str, until: float) -> bool:
+    """Whether no other profile is being taken. A profiler that was killed leaves a mark that expires."""
+    mark = f"{asked}.until"
+    try:
+        with open(mark) as file:
+            if time.time() < float(file.read(64) or "0"):
+                return False
+        os.unlink(mark)
+    except (OSError, ValueError):
+        pass
+    try:
+        with open(mark, "x") as file:
+            file.write(str(until))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _traced(pid: int, path: str, deadline: float, request: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the trace of a process and send it in pieces; what else there is to say of it."""
+    while not _complete(path):
+        if not _parent(pid):
+            return {"problem": f"process {pid} ended meanwhile."}
+        if time.time() > deadline:
+            return {"problem": f"process {pid} did not write its trace within {_WRITE_SECONDS:.0f} s."}
+        time.sleep(0.1)
+    return {"text": "", "cut": _send_trace(pid, path, int(request["bytes"]))}
+
+
+def _complete(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 4096))
+            end = file.read()
+    except OSError:
+        return False
+    return _END in end and end.rstrip().endswith(b"}")
+
+
+def _send_trace(pid: int, path: str, most: int) -> bool:
+    """Send a trace compressed, up to `most` bytes of it; whether it was cut after an event."""
+    packed = zlib.compressobj(1, wbits=31)
+    with open(path, "rb") as file:
+        left = most
+        while left > 0:
+            piece = file.read(min(_PIECE, left))
+            if not piece:
+                break
+            left -= len(piece)
+            end = piece.rfind(_BETWEEN) if not left and os.fstat(file.fileno()).st_size > most else -1
+            if end >= 0:  # the last piece of a trace that is cut
+                piece = piece[:end] + _CLOSED
+            say(trace=base64.b64encode(packed.compress(piece)).decode(), of=pid)
+        cut = bool(file.read(1))
+    say(trace=base64.b64encode(packed.flush()).decode(), of=pid)
+    return cut
 
 
 if __name__ == "__main__":

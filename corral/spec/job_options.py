@@ -98,6 +98,9 @@ class JobOptions(SpecModel):
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
     report: Report = Field(default_factory=Report, description="How the program tells how far it is.")
+    profile: bool = Field(
+        False, description="Whether `corral profile --what torch` can have traces of the tasks' PyTorch."
+    )
     notifications: Notifications = Field(
         default_factory=Notifications, description="What the owner is told of it, on the owner's channels."
     )

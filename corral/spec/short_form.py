@@ -130,6 +130,9 @@ class ShortJob(JobOptions, Standing, ShortHead):
     report: ShortReport = Field(
         default_factory=Report, description="How the program tells how far it is: true, or more."
     )
+    profile: bool = Field(
+        False, description="Whether `corral profile --what torch` can have traces of the tasks' PyTorch."
+    )
     notifications: Told = Field(
         default_factory=ShortNotifications,
         description="What the owner is told of it: failed, [started, ended], or more.",

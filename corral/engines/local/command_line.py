@@ -273,6 +273,7 @@ def _write_plan(
         "kept_secrets": launch.kept_secrets,
         "checkpoint": _checkpoint(launch, plan, around),
         "report": _report(plan, folder),
+        "profile": plan.profile,
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
         "api_url": launch.api_url,

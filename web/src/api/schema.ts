@@ -1905,6 +1905,11 @@ export interface components {
             checkpoint?: components["schemas"]["JobCheckpoint"];
             /** @description How the program tells how far it is. */
             report?: components["schemas"]["JobReport"];
+            /**
+             * @description Whether `corral profile --what torch` can have traces of the tasks' PyTorch.
+             * @default false
+             */
+            profile?: boolean;
             /** @description What the owner is told of it, on the owner's channels. */
             notifications?: components["schemas"]["JobNotifications"];
             /**

@@ -169,6 +169,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "kept_secrets": launch.kept_secrets,
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
         "report": {**msgspec.to_builtins(plan.report), "folder": WORK} if plan.report is not None else None,
+        "profile": plan.profile,
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
         "token_file": f"{_PRIVATE}/token",
@@ -185,5 +186,15 @@ def needs_runtime(launch: TaskLaunch) -> bool:
     words = (*launch.command, *launch.env.values())
     refers = any(reference in word for word in words for reference in _REFERENCES)
     moves = plan.inputs or plan.outputs or any(mount.is_moved for mount in launch.storages)
-    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.plug_in, plan.checkpoint, plan.report, refers)
+    asked = (
+        plan.code_digest,
+        moves,
+        plan.barrier,
+        plan.resolve,
+        plan.plug_in,
+        plan.checkpoint,
+        plan.report,
+        plan.profile,
+        refers,
+    )
     return any(map(bool, asked))

@@ -1,0 +1,98 @@
+"""Advice from the reports of a job's ranks: each with the figure that led to it and the gain that it may bring, best first.
+
+The thresholds of device use and imbalance are those of OpenPAI's profiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from corral.profiles.trace_report import RankReport, imbalance
+
+LEAST_DEVICE_USE: Final = 0.85
+MOST_IMBALANCE: Final = 0.15
+MOST_DATA_WAITS: Final = 0.10
+MOST_EXPOSED: Final = 0.20
+MOST_COPIES: Final = 0.10
+
+
+class Advice(NamedTuple):
+    """One piece of advice."""
+
+    subject: str
+    """`data-loading`, `imbalance`, `communication`, `copies` or `device-use`."""
+    figure: float
+    """The share of the time, or the imbalance, that led to it."""
+    gain: float
+    """The share of a step's time that may be saved at most."""
+    rank: str
+    """The rank that it is about; "" for all."""
+    text: str
+
+
+def advise(ranks: Sequence[RankReport]) -> list[Advice]:
+    """Return all advice, the greatest gain first."""
+    if not ranks:
+        return []
+    found = [*_data_loading(ranks), *_imbalance(ranks), *_communication(ranks), *_copies(ranks), *_device_use(ranks)]
+    return sorted(found, key=lambda each: (-each.gain, each.subject))
+
+
+def _most(ranks: Sequence[RankReport], part: str) -> tuple[float, RankReport]:
+    rank = max(ranks, key=lambda each: each.share(part))
+    return rank.share(part), rank
+
+
+def _data_loading(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    share, rank = _most(ranks, "data_waits")
+    if share > MOST_DATA_WAITS:
+        text = (
+            f"{rank.rank} waits {share:.0%} of its time for data: give the DataLoader more workers (num_workers), or "
+        )
+        yield Advice("data-loading", share, share, rank.rank, f"{text}have each item take less time.")
+
+
+def _imbalance(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    figure = imbalance(ranks)
+    if figure > MOST_IMBALANCE:
+        slow = max(ranks, key=lambda each: each.own)
+        others = sum(each.own for each in ranks if each is not slow) / (len(ranks) - 1)
+        text = (
+            f"The others wait for {slow.rank}: it is busy {slow.own:.0%} of the time, and they {others:.0%} "
+            f"(imbalance {figure:.2f}). Look at its node and its share of the data."
+        )
+        yield Advice("imbalance", figure, slow.own - others, slow.rank, text)
+
+
+def _communication(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    """What even the rank that waits least spends in communication is its own cost; the rest is waiting for others."""
+    share = min(each.share("exposed_communication") for each in ranks)
+    if share > MOST_EXPOSED:
+        text = (
+            f"Every rank spends {share:.0%} or more of its time in communication that no computing hides: overlap it, "
+            "communicate less often, or place the ranks closer together."
+        )
+        yield Advice("communication", share, share, "", text)
+
+
+def _copies(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    share, rank = _most(ranks, "copies")
+    if share > MOST_COPIES:
+        text = f"{rank.rank} spends {share:.0%} of its time in copies between host and device alone: pin the memory "
+        yield Advice("copies", share, share, rank.rank, f"{text}(pin_memory) and copy with non_blocking=True.")
+
+
+def _device_use(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    """Idle devices, beyond what the waits for data explain."""
+    with_device = [each for each in ranks if each.device]
+    if not with_device:
+        return
+    idle, rank = _most(with_device, "idle")
+    use = 1.0 - idle - rank.share("data_waits")
+    if use < LEAST_DEVICE_USE and idle > 1.0 - LEAST_DEVICE_USE:
+        text = (
+            f"The device of {rank.rank} is in use {use:.0%} of the time, and idle {idle:.0%} without a wait for data: "
+            "larger batches, torch.compile or CUDA graphs keep it busy."
+        )
+        yield Advice("device-use", use, idle, rank.rank, text)

@@ -1,0 +1,160 @@
+"""What the ranks of a job did during their traces: time by kind, waits for data, top operators, imbalance.
+
+The time of a rank is divided without counting any moment twice: computing first, then communication that no computing
+hides (exposed), then copies, then waits for data, then idle. Without a device "computing" is the operators of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from corral.profiles.intervals import Interval, length, union, without
+from corral.profiles.trace_events import Event, refused
+
+_DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_OPERATOR: Final = "cpu_op"
+_LOADER: Final = "enumerate(DataLoader)#"
+_COLLECTIVES: Final = ("gloo:", "nccl:", "mpi:", "ucc:", "ncclDevKernel", "ncclKernel", "hcclKernel")
+_WAITS: Final = ("c10d::", "gloo:", "nccl:", "mpi:", "record_param_comms")
+_COPIES: Final = ("gpu_memcpy", "gpu_memset")
+_TOP: Final = 20
+_STEP: Final = "Optimizer.step#"
+
+
+class Top(NamedTuple):
+    """An operator, kernel or collective, with its whole time in seconds and its calls."""
+
+    name: str
+    seconds: float
+    calls: int
+
+
+class RankReport(NamedTuple):
+    """What one rank did in the seconds of its trace; the parts from `computing` to `idle` add up to `seconds`."""
+
+    rank: str
+    seconds: float
+    computing: float
+    exposed_communication: float
+    copies: float
+    data_waits: float
+    idle: float
+    communication: float
+    """All communication, hidden or not."""
+    device: bool
+    """Whether the trace has a device's work; else computing is that of the processors."""
+    steps: int
+    operators: tuple[Top, ...]
+    kernels: tuple[Top, ...]
+    collectives: tuple[Top, ...]
+
+    def share(self, part: str) -> float:
+        """A part of its time, named by its field, as a share of all of it."""
+        return float(getattr(self, part)) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def own(self) -> float:
+        """The share of the time in which it does not wait for other ranks; idle counts, as a slow program looks idle."""
+        return 1.0 - self.share("exposed_communication")
+
+
+def report(rank: str, events: Iterable[Event]) -> RankReport:
+    """Read the spans of one rank. Raises InvalidInput `bad-trace` if they have no span of work."""
+    found = _Sorted()
+    for event in events:
+        found.add(event)
+    if not found.whole:
+        raise refused("it has no span of an operator, a kernel or an annotation")
+    begin, end = min(each[0] for each in found.whole), max(each[1] for each in found.whole)
+    communication, copies, loading = union(found.communication), union(found.copies), union(found.loading)
+    computing = union(found.kernels) if found.device else without(union(found.operators), loading)
+    computing = without(computing, communication) if not found.device else computing
+    exposed = without(communication, computing)
+    busy = union([*computing, *exposed])
+    copying = without(copies, busy)
+    busy = union([*busy, *copying])
+    waiting = without(loading, busy)
+    seconds = (end - begin) / 1e6
+    computed, talked, copied, waited = (length(each) / 1e6 for each in (computing, exposed, copying, waiting))
+    return RankReport(
+        rank=rank,
+        seconds=seconds,
+        computing=computed,
+        exposed_communication=talked,
+        copies=copied,
+        data_waits=waited,
+        idle=max(0.0, seconds - computed - talked - copied - waited),
+        communication=length(communication) / 1e6,
+        device=found.device,
+        steps=found.steps,
+        operators=_top(found.by_operator),
+        kernels=_top(found.by_kernel),
+        collectives=_top(found.by_collective),
+    )
+
+
+class _Sorted:
+    """The spans of a rank by what they mean."""
+
+    def __init__(self) -> None:
+        self.whole: list[Interval] = []
+        self.operators: list[Interval] = []
+        self.kernels: list[Interval] = []
+        self.communication: list[Interval] = []
+        self.copies: list[Interval] = []
+        self.loading: list[Interval] = []
+        self.device = False
+        self.steps = 0
+        self.by_operator: dict[str, list[float]] = {}
+        self.by_kernel: dict[str, list[float]] = {}
+        self.by_collective: dict[str, list[float]] = {}
+
+    def add(self, event: Event) -> None:
+        """Take one span."""
+        span = (event.begin, event.end)
+        collective = event.name.startswith(_COLLECTIVES)
+        if event.kind in _DEVICE:
+            self.device = True
+            self.whole.append(span)
+            kind = self.copies if event.kind in _COPIES else self.communication if collective else self.kernels
+            kind.append(span)
+            _count(self.by_collective if collective else self.by_kernel, event)
+        elif event.kind in ("user_annotation", _OPERATOR):
+            self.whole.append(span)
+            self._add_of_thread(event, span, collective=collective)
+
+    def _add_of_thread(self, event: Event, span: Interval, *, collective: bool) -> None:
+        if event.name.startswith(_LOADER):
+            self.loading.append(span)
+        elif collective:
+            self.communication.append(span)
+            _count(self.by_collective, event)
+        elif event.kind == _OPERATOR:
+            if not event.name.startswith(_WAITS):
+                self.operators.append(span)
+            _count(self.by_operator, event)
+        elif event.name.startswith(_STEP):
+            self.steps += 1
+
+
+def _count(into: dict[str, list[float]], event: Event) -> None:
+    known = into.setdefault(event.name, [0.0, 0])
+    known[0] += event.length / 1e6
+    known[1] += 1
+
+
+def _top(counted: Mapping[str, Sequence[float]]) -> tuple[Top, ...]:
+    made = sorted((Top(name, seconds, int(calls)) for name, (seconds, calls) in counted.items()), key=_longest)
+    return tuple(made[:_TOP])
+
+
+def _longest(top: Top) -> tuple[float, str]:
+    return (-top.seconds, top.name)
+
+
+def imbalance(ranks: Sequence[RankReport]) -> float:
+    """By how much the busiest rank is above the mean in its own time, as a share of the busiest; 0 for one rank."""
+    own = [each.own for each in ranks]
+    busiest = max(own, default=0.0)
+    return (busiest - sum(own) / len(own)) / busiest if busiest > 0 else 0.0

@@ -1,0 +1,107 @@
+"""Answer PyTorch's profiler, which asks a daemon every few seconds whether a trace is wanted.
+
+An unmodified PyTorch 2 asks the datagram socket `dynolog` in $KINETO_IPC_SOCKET_DIR if KINETO_USE_DAEMON is set. Each
+message has a size, a name of 32 bytes and a body: `ctxt` registers a process and gets a number, `req` gets the text of
+the trace's configuration, which is empty if none is wanted. `corral profile` writes that text to the file `asked`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+VARIABLE = "KINETO_IPC_SOCKET_DIR"
+ASKED, GIVEN = "asked", "given-"
+"""The file with the wanted configuration, and the beginning of the names of files that tell which process has it."""
+_HEAD = struct.Struct("<Q32s")
+_REQUEST = struct.Struct("<iiqi")
+_MOST_MESSAGE = 64 * 1024
+_MOST_ASKED = 4096
+_LEAD_SECONDS = 3.0
+"""PyTorch looks at a configuration a second after it came, and ignores one whose start has passed then."""
+
+
+@contextmanager
+def armed(env: dict[str, str], *, apart: bool = False) -> Iterator[dict[str, str]]:
+    """Answer while the block runs, in a folder that only this user can read; the command's environment for it.
+
+    Where the command runs `apart`, in a container of its own, nothing is answered, and one sentence says so.
+    """
+    if apart:
+        print("corral: PyTorch's traces are not offered: its container has other folders.", file=sys.stderr, flush=True)
+        yield env
+        return
+    import socket
+    import threading
+
+    folder = ""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bound:
+        try:
+            folder = tempfile.mkdtemp(prefix="corral-torch-")
+            bound.bind(os.path.join(folder, "dynolog"))
+        except OSError as error:
+            print(f"corral: PyTorch's traces are not offered: {error.strerror}.", file=sys.stderr, flush=True)
+            yield env
+            return
+        threading.Thread(target=serve, args=(bound, folder), daemon=True).start()
+        try:
+            yield {**env, "KINETO_USE_DAEMON": "1", VARIABLE: folder}
+        finally:
+            bound.shutdown(socket.SHUT_RDWR)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def serve(bound: socket.socket, folder: str) -> None:
+    """Answer every message until the socket is shut down."""
+    while True:
+        try:
+            message, _, _, sender = bound.recvmsg(_MOST_MESSAGE)
+        except OSError:
+            return
+        if not message and not sender:
+            return
+        reply = answer(message, folder)
+        if reply and sender:
+            with suppress(OSError):  # who asked has ended
+                bound.sendto(reply, sender)
+
+
+def answer(message: bytes, folder: str) -> bytes:
+    """The reply to one message; none to what is no message of PyTorch's."""
+    if len(message) < _HEAD.size:
+        return b""
+    _, name = _HEAD.unpack_from(message)
+    kind, body = name.rstrip(b"\0"), message[_HEAD.size :]
+    if kind == b"ctxt":
+        return _HEAD.pack(4, kind) + struct.pack("<i", 1)
+    if kind != b"req" or len(body) < _REQUEST.size:
+        return b""
+    pid = _REQUEST.unpack_from(body)[3]
+    text = wanted(folder)
+    if text:
+        try:
+            os.close(os.open(os.path.join(folder, f"{GIVEN}{pid}"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError:  # it has the configuration, or the folder is gone
+            text = b""
+    return _HEAD.pack(len(text), kind) + text
+
+
+def wanted(folder: str) -> bytes:
+    """The configuration that is asked for, if its time to start is still to come."""
+    try:
+        with open(os.path.join(folder, ASKED), "rb") as file:
+            text = file.read(_MOST_ASKED)
+        start = int(dict(line.partition(b"=")[::2] for line in text.splitlines())[b"PROFILE_START_TIME"])
+    except (OSError, ValueError, KeyError):
+        return b""
+    return text if start > (time.time() + _LEAD_SECONDS) * 1000 else b""

@@ -1,0 +1,76 @@
+"""PyTorch's question for a trace is answered once, in a folder of the task's own; anything else is not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from corral.runtime import torch_daemon
+from corral.runtime.torch_daemon import answer, armed
+
+REQUEST = struct.pack("<Q32s", 20, b"req") + struct.pack("<iiqi", 2, 1, 0, 4711)
+CONTEXT = struct.pack("<Q32s", 16, b"ctxt") + struct.pack("<iiq", 0, 4711, 0)
+
+
+def text_of(reply: bytes) -> bytes:
+    """The body of a reply, whose size is told in its head."""
+    size, _ = struct.unpack_from("<Q32s", reply)
+    assert len(reply) == 40 + size
+    return reply[40:]
+
+
+def ask(folder: Path, seconds: float) -> bytes:
+    """Ask for a trace that starts in so many seconds."""
+    text = f"PROFILE_START_TIME={round((time.time() + seconds) * 1000)}\n".encode()
+    (folder / torch_daemon.ASKED).write_bytes(text)
+    return text
+
+
+def test_a_process_is_given_the_wanted_configuration_once(tmp_path: Path) -> None:
+    assert text_of(answer(REQUEST, str(tmp_path))) == b""
+    wanted = ask(tmp_path, 3600)
+    assert text_of(answer(REQUEST, str(tmp_path))) == wanted
+    assert (tmp_path / "given-4711").exists()
+    assert text_of(answer(REQUEST, str(tmp_path))) == b""
+
+
+def test_a_configuration_whose_time_has_come_is_given_to_nobody(tmp_path: Path) -> None:
+    ask(tmp_path, 0)
+    assert text_of(answer(REQUEST, str(tmp_path))) == b""
+
+
+@pytest.mark.parametrize("asked", [b"", b"PROFILE_START_TIME=soon", b"\xff" * 10_000])
+def test_a_broken_configuration_is_given_to_nobody(tmp_path: Path, asked: bytes) -> None:
+    (tmp_path / torch_daemon.ASKED).write_bytes(asked)
+    assert text_of(answer(REQUEST, str(tmp_path))) == b""
+
+
+@pytest.mark.parametrize("message", [b"", b"x", REQUEST[:39], REQUEST[:45], b"\xff" * 40_000])
+def test_what_is_no_question_gets_no_answer(tmp_path: Path, message: bytes) -> None:
+    assert answer(message, str(tmp_path)) == b""
+
+
+def test_a_task_has_a_folder_of_its_own_that_goes_with_it() -> None:
+    with armed({"A": "b"}) as env:
+        folder = env[torch_daemon.VARIABLE]
+        assert (env["A"], env["KINETO_USE_DAEMON"]) == ("b", "1")
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(60)
+            asking.bind(f"{folder}/client")
+            for message in (b"nonsense", CONTEXT):
+                asking.sendto(message, f"{folder}/dynolog")
+            assert text_of(asking.recv(1000)) == struct.pack("<i", 1)
+    assert not os.path.exists(folder)
+
+
+def test_a_task_in_a_container_of_its_own_is_told_that_nothing_is_offered(capfd: pytest.CaptureFixture[str]) -> None:
+    with armed({"A": "b"}, apart=True) as env:
+        assert env == {"A": "b"}
+    assert "PyTorch's traces are not offered" in capfd.readouterr().err
