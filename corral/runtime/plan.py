@@ -53,6 +53,8 @@ class Plan:
     """The checkpoint's file or folder, whose change shows that work was saved."""
     report: dict[str, Any] | None = None
     """Where reports of the work are found beside `corral.report`: `file`, `pattern`, `steps`; None: nothing is watched."""
+    compile_cache: dict[str, Any] | None = None
+    """What the cache of compiled code depends on beside the node: `image`, `devices`; and its `folder`. None: no cache."""
     exit_patterns: bool = False
     log: str = ""
     """The command's log, to search for exit patterns."""

@@ -105,6 +105,7 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "kept_secrets": launch.kept_secrets,
         "checkpoint": plan.checkpoint,
         "report": msgspec.to_builtins(plan.report),
+        "compile_cache": msgspec.to_builtins(plan.compile_cache),
         "exit_patterns": plan.exit_patterns,
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
