@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
     from corral.kernel.clock import Clock
-    from corral.service.jobs.account_limits import Allowance
     from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
     from corral.service.service import Service
@@ -102,7 +101,7 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.api.tenants import routes_of
-    from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of
+    from corral.front import ControlSocket, LeaderClient, Server, allowance_of, configuration, listener_of
     from corral.kernel.garbage import map_large_blocks
     from corral.portal import portal_folder
     from corral.service.context import Context
@@ -120,8 +119,9 @@ async def _front(settings: Settings) -> None:
     chosen = chosen_engines(settings)
     place = await _blob_place(settings)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
-    blobs = _code_in(settings, place)
+    blobs, caches = (_blobs_in(settings, place, kind) for kind in ("code", "caches"))
     blobs.open()
+    caches.open()
     key = await _key(settings, store)
     control_client: ControlSocket | LeaderClient
     if settings.control_address:
@@ -134,6 +134,7 @@ async def _front(settings: Settings) -> None:
         clock=clock,
         control=control_client,
         blobs=blobs,
+        caches=caches,
         logs=_logs_for_readers(settings, place, control_client),
         token_days=settings.token_days,
         fresh_minutes=settings.fresh_sign_in_minutes,
@@ -141,7 +142,7 @@ async def _front(settings: Settings) -> None:
         several_users=several_users(settings, chosen),
         folder=settings.data_folder,
         workers=Workers(settings.worker_processes, settings.worker_queue),
-        allowance=_allowance(settings, chosen),
+        allowance=allowance_of(settings, disk_limit(chosen)),
     )
     service = Service(context)
     options = tenant_options(settings.of_others)
@@ -153,6 +154,7 @@ async def _front(settings: Settings) -> None:
         connect=control_client.connect,
         folder=settings.data_folder,
         code_limit=settings.code_limit_bytes,
+        cache_limit=settings.cache_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),
         limits=_call_limits(settings),
@@ -251,17 +253,6 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def _allowance(settings: Settings, chosen: Sequence[ChosenEngine]) -> Allowance:
-    from corral.service.jobs.account_limits import Allowance
-
-    return Allowance(
-        settings.tasks_per_user,
-        settings.code_bytes_per_user,
-        settings.log_limit_bytes,
-        disk_limit(chosen),
-    )
-
-
 def _call_limits(settings: Settings) -> Calls:
     from corral.api.rate_limits import Calls
 
@@ -308,7 +299,7 @@ async def _control(settings: Settings) -> None:
     clock = SystemClock()
     chosen = chosen_engines(settings)
     place = await _blob_place(settings)
-    code = _code_in(settings, place)
+    code, caches = (_blobs_in(settings, place, kind) for kind in ("code", "caches"))
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = await _key(settings, store)
     accounts = Accounts(store, SecretBox(key), allot=allots_uids(settings, chosen))
@@ -365,7 +356,8 @@ async def _control(settings: Settings) -> None:
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
-    keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
+    days = settings.retention_days
+    keeping = Housekeeping(control, archiver or logs_of, code, caches, retention_seconds=days * 86_400)
     try:
         limit.install()
         await leadership.settle()
@@ -458,10 +450,10 @@ async def _blob_place(settings: Settings) -> RemoteFolder | None:
     return await open_folder(settings.blobs)
 
 
-def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
-    from corral.storage.code_archives import BlobStore
+def _blobs_in(settings: Settings, place: RemoteFolder | None, kind: str = "code") -> BlobStore:
+    from corral.storage.code_archives import blob_store
 
-    return BlobStore(settings.data_folder / "blobs" / "code", remote=place.below("code") if place else None)
+    return blob_store(settings.data_folder, place, kind)
 
 
 def _logs_for_readers(

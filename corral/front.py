@@ -25,6 +25,7 @@ from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
 from corral.service.http_ticks import every_second
+from corral.service.jobs.account_limits import Allowance
 from corral.service.mutual_tls import NAME, TlsFiles
 from corral.service.tls_acceptor import Acceptor, Admission, acceptor_settings
 from corral.settings import Settings
@@ -71,6 +72,18 @@ def configuration(application: ASGIApp, settings: Settings, bounds: ConnectionLi
         timeout_graceful_shutdown=2,
         proxy_headers=bool(proxies),  # by default, uvicorn trusts the loopback address and $FORWARDED_ALLOW_IPS
         forwarded_allow_ips=[str(each) for each in proxies],
+    )
+
+
+def allowance_of(settings: Settings, folder_bytes: int) -> Allowance:
+    """The limits of every account; `folder_bytes` is the engine's own, of a task's working folder."""
+    return Allowance(
+        tasks=settings.tasks_per_user,
+        code_bytes=settings.code_bytes_per_user,
+        log_bytes=settings.log_limit_bytes,
+        cache_bytes=settings.cache_bytes_per_user,
+        bundle_bytes=settings.cache_limit_bytes,
+        folder_bytes=folder_bytes,
     )
 
 

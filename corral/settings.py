@@ -190,6 +190,14 @@ class Settings(BaseSettings):
         ge=0,
         description="The most bytes of uploaded code that one user may keep at once; 0 is no limit.",
     )
+    cache_limit_bytes: int = Field(
+        default=1024**3, ge=1024, description="The largest bundle of compiled code that a task may publish."
+    )
+    cache_bytes_per_user: int = Field(
+        default=10 * 1024**3,
+        ge=0,
+        description="The most bytes of compiled code kept of one user; the least recently used goes first. 0 is no limit.",
+    )
     tasks_per_user: int = Field(
         default=20_000,
         ge=0,

@@ -18,6 +18,7 @@ from corral.api import (
     budgets,
     cluster,
     code,
+    compile_caches,
     documents,
     efficiency,
     error_handlers,
@@ -47,7 +48,7 @@ from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.portal import Portal
 from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
-from corral.api.request_guard import Guard
+from corral.api.request_guard import CACHE_PATH, CODE_PATH, Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
 from corral.api.services.message_memory import MessageMemory
@@ -94,6 +95,7 @@ def create_app(
     tenants: Sequence[Routes] = (),
     folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
+    cache_limit: int = 1024**3,
     secure: bool = False,
     lifespan: Lifespan | None = None,
     web: WebSettings | None = None,
@@ -105,10 +107,11 @@ def create_app(
     """Return the whole HTTP application over `service`, with the routes of `tenants`.
 
     `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec. `folder`
-    is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes. `secure`
-    says that browsers use HTTPS. `lifespan` is entered before the first request and left after the last. `web` says how
-    browsers sign in, `limits` bounds the calls of one user, and `caps` bounds the open streams. `agents` are the
-    engines whose agents call, and `relay` passes their calls to control.
+    is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes,
+    `cache_limit` a bundle of compiled code. `secure` says that browsers use HTTPS. `lifespan` is entered before the
+    first request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and
+    `caps` bounds the open streams. `agents` are the engines whose agents call, and `relay` passes their calls to
+    control.
     """
 
     @contextlib.asynccontextmanager
@@ -149,7 +152,8 @@ def create_app(
     app.state.oidc_onward = {}
     app.state.error_shapes = tuple(each.errors for each in tenants if each.errors is not None)
     app.add_middleware(FastPath)
-    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder, shapes=app.state.error_shapes)
+    bounds = {CODE_PATH: code_limit, CACHE_PATH: cache_limit}
+    app.add_middleware(Guard, bounds=bounds, secure=secure, folder=folder, shapes=app.state.error_shapes)
     app.add_middleware(ServiceGate)
     error_handlers.install(app)
     for module in (
@@ -172,6 +176,7 @@ def create_app(
         queue_managers,
         storages,
         runtime,
+        compile_caches,
         what_if,
         policy_shadow,
         estimates,

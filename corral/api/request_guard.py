@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from corral.service.health import refusal_of
 DOCUMENT_LIMIT: Final = 1024 * 1024
 """Bytes of any body other than a code archive."""
 CODE_PATH: Final = "/api/v3/blobs/code"
+CACHE_PATH: Final = "/api/v3/runtime/cache/bundle"
 
 _TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 _log = logging.getLogger("corral.api")
@@ -52,19 +53,20 @@ class Guard:
         self,
         app: ASGIApp,
         *,
-        code_limit: int,
+        bounds: Mapping[str, int],
         secure: bool = False,
         folder: Path | None = None,
         shapes: Sequence[ErrorShape] = (),
     ) -> None:
-        """`folder` is the data folder; its full disk may be the reason that a call failed.
+        """`bounds` are the most bytes of bodies at addresses that take more than a document. `folder` is the data
+        folder; its full disk may be the reason that a call failed.
 
         `shapes` are those of errors at the addresses of tenants.
         """
         self._app = app
         self._shapes = shapes
         self._folder = folder
-        self._code_limit = code_limit
+        self._bounds = bounds
         self._headers = list(_RAW_SECURITY)
         if secure:
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
@@ -114,7 +116,7 @@ class Guard:
         return refusal(error) if shape is None else shape.refusal(error)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        limit = self._code_limit if scope["path"] == CODE_PATH else DOCUMENT_LIMIT
+        limit = self._bounds.get(scope["path"], DOCUMENT_LIMIT)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         if declared:
             if not declared.isdigit() or len(declared) > 18:

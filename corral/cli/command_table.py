@@ -45,6 +45,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "edit": ("edit", "Jobs", "Change a waiting job's priority, duration or queue."),
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
+    "cache": ("caches", "Jobs", "List bundles of compiled code, and what jobs made of them."),
     "exec": ("exec", "Jobs", "Run a command inside a running task."),
     "ssh": ("ssh", "Jobs", "Enter a running task by OpenSSH's client; set up editors."),
     "profile": ("profile", "Jobs", "See what a running job does now: stacks, flame graphs."),

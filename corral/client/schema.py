@@ -91,6 +91,83 @@ class BatchLine(TypedDict):
     """The token of a new account's one-time sign-in link, if links were requested."""
 
 
+class CacheBundle(TypedDict):
+    """One bundle of compiled code; its content never changes."""
+
+    id: str
+    share: Literal["job", "user", "group"]
+    of: str
+    """The job's id, the user or the group that shares it."""
+    key: str
+    facts: dict[str, str]
+    """What the key is made of: image, versions, devices, driver, processor."""
+    digest: str
+    """The SHA-256 of its bytes."""
+    size: int
+    files: int
+    user: str
+    """Whose task published it."""
+    job: str
+    publishedAt: str
+    usedAt: str
+    uses: int
+    """Tasks that it was given to."""
+
+
+class CacheList(TypedDict):
+    """Bundles of compiled code, the last used ones first, and what the caller's own take of the quota."""
+
+    items: list[CacheBundle]
+    bytes: int
+    mostBytes: int
+    """The quota in bytes; 0 is no limit."""
+
+
+class CacheOffer(TypedDict):
+    """The bundle for a task, and the key under which the task may publish another one."""
+
+    key: str
+    digest: str
+    """"" is no bundle."""
+    size: int
+    mostBytes: int
+    """The largest bundle that may be published."""
+    refusal: str
+    """Why the task has no cache; "" if it has one."""
+
+
+class CacheUse(TypedDict):
+    """What one attempt of a task made of the cache."""
+
+    attempt: str
+    role: str
+    index: int
+    at: str
+    key: str
+    hit: bool
+    """Whether a bundle was restored."""
+    facts: dict[str, str]
+    """What the key is made of."""
+    digest: str
+    """The bundle that was found; "" is none."""
+    bytes: int
+    files: int
+    restoreSeconds: float | None
+    newFiles: int | None
+    """Files that the task compiled itself; null: not known yet."""
+    firstStepSeconds: float | None
+    """From the command's start to the first step that it reported; null: none was reported."""
+    coldSeconds: float | None
+    """The same of the last task of this command that had no bundle; null: none is known."""
+    savedSeconds: float | None
+    """`coldSeconds` without the seconds of restore and first step; null where one of them is not known."""
+    published: str
+    """The bundle that it published; "" is none."""
+    publishedBytes: int
+    refused: str
+    """Why the bundle was not taken; "" if it was."""
+
+
 class CellShare(TypedDict):
     """
     The cells of one type that a queue owns on an engine, as counts of cells.
@@ -563,6 +640,19 @@ class JobBarrier(TypedDict):
     """The longest wait; then the attempt fails as transient."""
 
 
+class JobCache(TypedDict):
+    """What the tasks of one job made of the cache, the last ones first."""
+
+    share: Literal["none", "job", "user", "group"]
+    hits: int
+    tasks: int
+    bytes: int
+    """Bytes that were restored."""
+    savedSeconds: float | None
+    """Of the tasks of which it is known; null: of none."""
+    uses: list[CacheUse]
+
+
 class JobCheckpoint(TypedDict):
     """How a replica is asked to end, and how Corral sees that it has saved its work."""
 
@@ -581,6 +671,15 @@ class JobCode(TypedDict):
     """A folder on the submitting machine, or a blob; "" is none."""
     target: NotRequired[str]
     """Where it is unpacked; "" is the working directory."""
+
+
+class JobCompileCache(TypedDict):
+    """Whether compiled code is kept for later tasks, and who shares it."""
+
+    share: NotRequired[Literal["none", "job", "user", "group"]]
+    """none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too."""
+    group: NotRequired[str]
+    """The group, with share: group. Each of its members runs code in the jobs that read the cache."""
 
 
 class JobCompletion(TypedDict):
@@ -2311,6 +2410,8 @@ class JobSpec(TypedDict):
     """How the program tells how far it is."""
     profile: NotRequired[bool]
     """Whether `corral profile --what torch` can have traces of the tasks' PyTorch."""
+    compileCache: NotRequired[JobCompileCache]
+    """Whether what its tasks compile is kept for later tasks."""
     notifications: NotRequired[JobNotifications]
     """What the owner is told of it, on the owner's channels."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]

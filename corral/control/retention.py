@@ -26,12 +26,20 @@ class Housekeeping:
     """Turns old jobs into history, and deletes logs and code that no job needs."""
 
     def __init__(
-        self, control: Control, logs: LogStore | LogArchiver, code: BlobStore, *, retention_seconds: float
+        self,
+        control: Control,
+        logs: LogStore | LogArchiver,
+        code: BlobStore,
+        caches: BlobStore | None = None,
+        *,
+        retention_seconds: float,
     ) -> None:
-        """`logs` are those of this machine, with an archive also those in it; retention 0 keeps every job for ever."""
+        """`caches` has the bundles of compiled code. `logs` are those of this machine, with an archive also those in
+        it; retention 0 keeps every job for ever.
+        """
         self._control = control
         self._forget = logs.forget if isinstance(logs, LogArchiver) else logs.remove
-        self._code = code
+        self._code, self._caches = code, caches
         self._retention = retention_seconds
         control.removed = self.forget
 
@@ -61,6 +69,17 @@ class Housekeeping:
             await self._code.size(digest)  # raises when the remote folder does not answer: delete nothing then
             if await store.forget_code([digest], now - CODE_SECONDS):
                 await self._code.remove(digest)
+
+        await self._delete_bundles()
+
+    async def _delete_bundles(self) -> None:
+        """Delete the files of bundles of compiled code that were removed, evicted or replaced."""
+        store = self._control.store
+        if self._caches is None:
+            return
+        for digest in await store.unneeded_bundles():
+            await self._caches.remove(digest)
+            await store.bundle_deleted(digest)
 
     async def retire(self, now: float) -> int:
         """Retire every job that ended longer ago than the retention; returns their number.

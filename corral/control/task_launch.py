@@ -14,7 +14,7 @@ from corral.frameworks.base import TaskCommand
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
-from corral.model.launch import PortRequest, ReportSource, RuntimePlan, SecretDelivery, TaskLaunch
+from corral.model.launch import CacheFacts, PortRequest, ReportSource, RuntimePlan, SecretDelivery, TaskLaunch
 from corral.model.runs import TaskRun
 from corral.model.storages import Mount, mount_of
 from corral.spec.amount_fields import counted_amounts
@@ -79,7 +79,15 @@ def _launch(
     assert task.placement is not None
     role = gang.role(task.placement)
     mounts = _mounts(gang.job, job.account or job.user, context)
-    runtime = _runtime(gang.job, role, command, first=task.index == 0, moved=any(mount.is_moved for mount in mounts))
+    devices = _devices(task.placement.node, context.nodes(task.placement.node), task.placement.devices)
+    runtime = _runtime(
+        gang.job,
+        role,
+        command,
+        first=task.index == 0,
+        moved=any(mount.is_moved for mount in mounts),
+        cache=_cache_facts(gang.job, role, devices),
+    )
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
     )
@@ -89,7 +97,7 @@ def _launch(
         node=task.placement.node,
         command=command.command,
         env={**role.env, **command.env},
-        devices=_devices(task.placement.node, context.nodes(task.placement.node), task.placement.devices),
+        devices=devices,
         share=task.placement.share,
         beside=gang.on_node[task.placement.node] - 1,
         gang=gang.parts,
@@ -142,13 +150,15 @@ def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple
     return tuple(found)
 
 
-def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, first: bool, moved: bool) -> RuntimePlan | None:
+def _runtime(
+    document: UnifiedJob, role: Role, command: TaskCommand, *, first: bool, moved: bool, cache: CacheFacts | None
+) -> RuntimePlan | None:
     """The runtime's plan; None when the task needs only the bare shim. `first` is whether it is its role's first task."""
     spec = document.spec
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
     source = _report_source(spec.report, first=first)
-    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, spec.profile, moved)
+    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, spec.profile, moved, cache)
     if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
@@ -162,10 +172,18 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, first: b
         checkpoint=spec.checkpoint.path,
         report=source,
         profile=spec.profile,
+        compile_cache=cache,
         plug_in=command.plug_in,
         plug_in_steps=command.plug_in_steps,
         error_block=command.error_block,
     )
+
+
+def _cache_facts(document: UnifiedJob, role: Role, devices: tuple[Device, ...]) -> CacheFacts | None:
+    """What the task's cache of compiled code depends on; None when the job asks for none."""
+    if document.spec.compile_cache.share == "none":
+        return None
+    return CacheFacts(role.image, tuple(sorted({device.model or device.kind for device in devices})))
 
 
 def _report_source(report: Report, *, first: bool) -> ReportSource | None:

@@ -52,6 +52,15 @@ class ReportSource(msgspec.Struct, frozen=True):
     """The steps of the whole work, unless the program says so; 0: not known."""
 
 
+class CacheFacts(msgspec.Struct, frozen=True):
+    """What a task's cache of compiled code depends on, beside what the runtime sees of the node."""
+
+    image: str = ""
+    """The image as the job names it; "" is none."""
+    devices: tuple[str, ...] = ()
+    """The models of the task's devices, sorted, each once."""
+
+
 class RuntimePlan(msgspec.Struct, frozen=True):
     """The runtime's steps around a task's command; absent for a task that needs none."""
 
@@ -72,6 +81,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """Where the program's reports of its work are found; None: nothing is watched."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
+    compile_cache: CacheFacts | None = None
+    """What the cache of compiled code depends on; None: the task has no such cache."""
     plug_in: str = ""
     """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
     plug_in_steps: dict[str, Any] = {}

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.peers import Api
@@ -27,13 +27,19 @@ from corral.runtime.run import (
     LAST_REPORT_SECONDS,
     RUNTIME_FAILED,
     Failed,
+    cache_of,
+    finish_cache,
     prepare,
     report_thread,
     stage_out,
     writable_name,
 )
 
-SAID, ENTRY, READY = "said", "entry", "ready"
+if TYPE_CHECKING:
+    from corral.runtime.compile_cache import CompileCache
+
+SAID, ENTRY, READY, EXIT = "said", "entry", "ready", "exit"
+_PASSED: Final = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT", "ALRM")
 _DEAF: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 """Signals that are sent to every process of the pod, but are meant for the command."""
 
@@ -46,18 +52,22 @@ def main(given: str, private: str) -> int:
         signal.signal(number, signal.SIG_IGN)
     plan = _read(given, private)
     api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
+    cache = cache_of(plan, api)
     entry, ready = os.path.join(plan.shared, ENTRY), os.path.join(plan.shared, READY)
     if not os.path.exists(entry):
-        _begin(plan, api, entry, ready)
+        _begin(plan, api, entry, ready, cache)
     if not os.path.exists(ready):
         told.wait()
         return 0
     if plan.checkpoint and api is not None:
         threading.Thread(target=watch, args=(Checkpoints(api, plan.attempt, plan.checkpoint), told)).start()
-    reporter = report_thread(plan, api, told) if api is not None else None
+    if cache is not None:
+        cache.begin()
+    reporter = report_thread(plan, api, told, cache) if api is not None else None
     told.wait()
     if reporter is not None:
         reporter.join(LAST_REPORT_SECONDS)
+    finish_cache(plan, cache, succeeded=_exit_code(plan) == "0")
     return _end(plan)
 
 
@@ -71,14 +81,14 @@ def _read(given: str, private: str) -> Plan:
     return replace(plan, code_handle=os.open(code, os.O_RDONLY | os.O_CLOEXEC)) if os.path.exists(code) else plan
 
 
-def _begin(plan: Plan, api: Api | None, entry: str, ready: str) -> None:
+def _begin(plan: Plan, api: Api | None, entry: str, ready: str, cache: CompileCache | None = None) -> None:
     """Do all steps before the command, and write the script that its container executes."""
     os.umask(0)  # the command may run under any uid
     with suppress(OSError):  # a folder outside the shared one is in the image; the script reports if it is missing
         os.makedirs(plan.directory, exist_ok=True)
     try:
         with _saying(os.path.join(plan.shared, SAID)):
-            argv, env = prepare(plan, api)
+            argv, env = prepare(plan, api, cache)
             script = _script(plan, argv, env)
             _write(ready, "")
     except Failed as failure:
@@ -107,7 +117,34 @@ def _script(plan: Plan, argv: list[str], env: Mapping[str, str]) -> str:
             lines.append(f"export {name}={shlex.quote(value)}")
     missing = f"corral: the working directory {plan.directory} cannot be entered"
     lines.append(f"cd -- {shlex.quote(plan.directory)} || {{ echo {shlex.quote(missing)} >&2; exit 126; }}")
-    return "\n".join([*lines, f"exec {shlex.join(argv)}", ""])
+    run = f"exec {shlex.join(argv)}" if plan.compile_cache is None else _telling(plan, argv)
+    return "\n".join([*lines, run, ""])
+
+
+def _telling(plan: Plan, argv: list[str]) -> str:
+    """The end of a script that tells this container the command's exit code, and passes signals on to the command.
+
+    `wait` ends early for each signal, and is called again until the command has ended. Some shells (dash) start it with
+    SIGINT and SIGQUIT ignored, whatever the script says.
+    """
+    told = shlex.quote(os.path.join(plan.shared, EXIT))
+    lines = [f"(trap - INT QUIT; exec {shlex.join(argv)}) <&0 &", "task=$!"]
+    lines += [f"trap 'kill -{name} $task 2>/dev/null' {name}" for name in _PASSED]
+    lines += [
+        "while :; do wait $task; code=$?; kill -0 $task 2>/dev/null || break; done",
+        f"printf %s $code >{told}",
+        "exit $code",
+    ]
+    return "\n".join(lines)
+
+
+def _exit_code(plan: Plan) -> str:
+    """The exit code that the script told, "" if it told none."""
+    try:
+        with open(os.open(os.path.join(plan.shared, EXIT), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            return file.read(10).decode("ascii", "replace")
+    except OSError:
+        return ""
 
 
 def _refusal(failure: Failed) -> str:

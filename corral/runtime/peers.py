@@ -25,6 +25,7 @@ _PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)"
 _SECRET = re.compile(r"\$\(secret:([a-z0-9-]+)\)")
 _MAX_ANSWER = 64 * 1024 * 1024
 _ANSWER_SECONDS = 30
+_CHUNK = 64 * 1024
 
 
 class Refused(Exception):
@@ -113,6 +114,35 @@ class Api:
             raise OSError(str(error)) from error
         finally:
             connection.close()
+
+    def upload(self, path: str, file: Any, size: int, digest: str) -> None:
+        """Send the bytes of a file by PUT; `digest` is their SHA-256 in hexadecimal.
+
+        Raises Refused for 401, 403 and 404, OSError for any other failure.
+        """
+        import base64
+        import http.client
+
+        connection = self._connection()
+        said = base64.b64encode(bytes.fromhex(digest)).decode()
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Content-Type": "application/gzip",
+            "Content-Length": str(size),
+            "Content-Digest": f"sha-256=:{said}:",
+        }
+        try:
+            connection.request("PUT", self._prefix + path, file, headers)
+            answer = connection.getresponse()
+            answer.read(_CHUNK)
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+        if answer.status in (401, 403, 404):
+            raise Refused(f"the server answers {answer.status}")
+        if answer.status >= 300:
+            raise OSError(f"the server answers {answer.status}")
 
     def _connection(self) -> http.client.HTTPConnection:
         import http.client

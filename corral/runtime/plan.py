@@ -55,6 +55,8 @@ class Plan:
     """Where reports of the work are found beside `corral.report`: `file`, `pattern`, `steps`; None: nothing is watched."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
+    compile_cache: dict[str, Any] | None = None
+    """What the cache of compiled code depends on beside the node: `image`, `devices`; and its `folder`. None: no cache."""
     exit_patterns: bool = False
     log: str = ""
     """The command's log, to search for exit patterns."""

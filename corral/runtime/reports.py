@@ -134,11 +134,16 @@ class Reports:
         self._values: dict[str, float] = {"steps": float(steps)} if steps else {}
         self._changed_at: float | None = None
         self._next = -math.inf
+        self.first_step: Callable[[], None] | None = None
+        """Called once, when a step is reported for the first time."""
 
     def look(self, now: float, *, last: bool = False) -> None:
         """Read the sources once, and report what has changed; `last` does not wait until the time for it has come."""
         for source in self._sources:
             found = source()
+            if "step" in found and self.first_step is not None:
+                self.first_step()
+                self.first_step = None
             if any(self._values.get(name) != value for name, value in found.items()):
                 self._values |= found
                 self._changed_at = now

@@ -41,6 +41,8 @@ from corral.runtime.unpack import UnsafeArchive, unpack
 if TYPE_CHECKING:
     import threading
 
+    from corral.runtime.compile_cache import CompileCache
+
 BARRIER_UNANSWERED = 250
 GANG_TIMEOUT = 251
 BARRIER_REFUSED = 252
@@ -82,15 +84,17 @@ def main(plan_file: str) -> int:
     result: dict[str, Any] = {}
     plan = Plan.read(plan_file)
     api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
+    cache = cache_of(plan, api)
     try:
         with _stoppable():
-            argv, env = prepare(plan, api)
-        with _profiling(plan, env) as env, _watching(plan, api):
+            argv, env = prepare(plan, api, cache)
+        with _profiling(plan, env) as env, _watching(plan, api, cache):
             code = _run(argv, env, plan.directory or plan.work, pass_signals=plan.pass_signals)
         result["exit_code"] = code
         match = recognise(code, tails_of(plan.log)) if plan.exit_patterns else None
         if match is not None:
             code = _tell_match(result, match)
+        finish_cache(plan, cache, succeeded=code == 0)
         stage_out(plan)
     except Failed as failure:
         print(f"corral: {failure}", file=sys.stderr, flush=True)
@@ -107,17 +111,18 @@ def main(plan_file: str) -> int:
     return code
 
 
-def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
+def prepare(plan: Plan, api: Api | None, cache: CompileCache | None = None) -> tuple[list[str], dict[str, str]]:
     """Do all steps before the command; its arguments and environment. Raises Failed."""
     _unpack(plan, api)
     secrets = _deliver_secrets(plan)
+    caches = cache.restore(_job_variables(plan)) if cache is not None else {}
     if plan.owner >= 0:
         _give_away(plan.work, plan.owner)
     for uri, path in plan.inputs:
         _stage(plan, uri, os.path.join(plan.work, path), "input")
     for uri, path, _ in plan.storages:
         _stage(plan, uri, path, "storage", "--storage")
-    env = dict(plan.env if plan.entry_file or plan.shared else os.environ)
+    env = _job_variables(plan)
     try:
         peers = _peers(plan, api)
         key = take(plan.job_secret_file)
@@ -128,7 +133,7 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     if plan.plug_in:
         argv, more = _prepare_plug_in(plan, argv, peers, key)
         env |= more
-    env |= secrets
+    env |= caches | secrets
     if plan.checkpoint:
         env[CHECKPOINT_VARIABLE] = plan.checkpoint
     if plan.report is not None:
@@ -137,6 +142,26 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
         _write_entry(plan.entry_file, env)
         return argv, dict(os.environ)
     return argv, env
+
+
+def _job_variables(plan: Plan) -> dict[str, str]:
+    return dict(plan.env if plan.entry_file or plan.shared else os.environ)
+
+
+def cache_of(plan: Plan, api: Api | None) -> CompileCache | None:
+    """The cache of what the task compiles, if the job asks for one."""
+    if plan.compile_cache is None or api is None:
+        return None
+    from corral.runtime.compile_cache import CompileCache  # most tasks have none
+
+    return CompileCache(plan, api)
+
+
+def finish_cache(plan: Plan, cache: CompileCache | None, *, succeeded: bool) -> None:
+    """Publish what the task compiled, if it succeeded, as the user who wrote it."""
+    if cache is not None:
+        with _as_owner(plan.owner):
+            cache.finish(succeeded=succeeded)
 
 
 def _offer_report(plan: Plan, env: dict[str, str]) -> dict[str, str]:
@@ -275,11 +300,13 @@ def _as_owner(owner: int) -> Iterator[None]:
 
 
 @contextmanager
-def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
+def _watching(plan: Plan, api: Api | None, cache: CompileCache | None) -> Iterator[None]:
     """Report checkpoints and the program's progress to the server in the block.
 
     Its end does not wait for the last checkpoint, and for the last progress at most `LAST_REPORT_SECONDS`.
     """
+    if cache is not None:
+        cache.begin()
     if api is None or not (plan.checkpoint or plan.report is not None):
         yield
         return
@@ -289,7 +316,7 @@ def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
     if plan.checkpoint:
         checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
         threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
-    reporter = report_thread(plan, api, stop)
+    reporter = report_thread(plan, api, stop, cache)
     try:
         yield
     finally:
@@ -311,7 +338,9 @@ def _profiling(plan: Plan, env: dict[str, str]) -> Iterator[dict[str, str]]:
         yield offered
 
 
-def report_thread(plan: Plan, api: Api, stop: threading.Event) -> threading.Thread | None:
+def report_thread(
+    plan: Plan, api: Api, stop: threading.Event, cache: CompileCache | None = None
+) -> threading.Thread | None:
     """Start the thread that reports the program's progress until `stop`, if the job asks for it."""
     if plan.report is None:
         return None
@@ -320,6 +349,8 @@ def report_thread(plan: Plan, api: Api, stop: threading.Event) -> threading.Thre
     from corral.runtime import reports
 
     watched = reports.Reports(api, plan.attempt, reports.sources_of(plan), int(plan.report.get("steps", 0)))
+    if cache is not None:
+        watched.first_step = cache.stepped
     thread = threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)
     thread.start()
     return thread

@@ -28,6 +28,8 @@ class Limits(NamedTuple):
     ratio: int = 100
     """The largest ratio of unpacked to packed size, for archives that unpack to more than `small_bytes`."""
     small_bytes: int = 1024**3
+    links: bool = True
+    """Whether symbolic and hard links are allowed."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -129,6 +131,8 @@ def entries(
                 if names > limits.name_bytes:
                     raise UnsafeArchive(f"its names have more than {limits.name_bytes} bytes")
                 name = _checked(member, links, files)
+                if not limits.links and (member.issym() or member.islnk()):
+                    raise UnsafeArchive(f"{name!r} is a link")
                 (links if member.issym() else files).add(name)
                 yield opened, member, name
     except UnsafeArchive:

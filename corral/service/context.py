@@ -45,6 +45,7 @@ class Context:
         clock: Clock,
         control: ControlClient | None = None,
         blobs: BlobStore | None = None,
+        caches: BlobStore | None = None,
         logs: Logs | None = None,
         token_days: float = 90.0,
         fresh_minutes: float = 10.0,
@@ -54,12 +55,15 @@ class Context:
         folder: Path | None = None,
         allowance: Allowance = UNBOUNDED,
     ) -> None:
-        """`folder` is the data folder, whose disk is checked for free space; None checks no disk."""
+        """`blobs` has archives of code, `caches` bundles of compiled code. `folder` is the data folder, whose disk is
+        checked for free space; None checks no disk.
+        """
         self.store = store
         self.clock = clock
         self.secret_box = SecretBox(key)
         self.control: ControlClient = control or NoControl()
         self.blobs = blobs
+        self.caches = caches
         self.logs = logs
         self.key = key
         self.token_days = token_days

@@ -13,6 +13,7 @@ from corral.service.configuration.queue_managers import QueueManagers
 from corral.service.context import Context
 from corral.service.estimates.estimates import Estimates
 from corral.service.jobs.code_archives import CodeArchives
+from corral.service.jobs.compile_caches import CompileCaches
 from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.event_log import Events
 from corral.service.jobs.explanations import Explanations
@@ -101,6 +102,7 @@ class Service:
         self.explanations = Explanations(context, self.receipts, self.authentication)
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)
+        self.compile_caches = CompileCaches(context, self.authentication)
         self.task_connections = TaskConnections(context)
         self.ssh_access = SshAccess(context, self.authentication)
         self.job_services = JobServices(context, self.authentication)

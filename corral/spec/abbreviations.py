@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.kernel import units
 from corral.spec.base import Argument, Cpu, Env, Level, Name, SpecModel, refusal
+from corral.spec.compile_cache import CompileCache
 from corral.spec.errors import describe
 from corral.spec.job_options import Parameters, Priority
 from corral.spec.job_parts import (
@@ -218,6 +219,11 @@ ShortArray = Annotated[Array, BeforeValidator(_number_is("size"), json_schema_in
 ShortBarrier = Annotated[Barrier, BeforeValidator(_enabled, json_schema_input_type=bool | Barrier)]
 """`true`, or `{timeoutSeconds: 600}`."""
 ShortReport = Annotated[Report, BeforeValidator(_enabled, json_schema_input_type=bool | Report)]
+
+ShortCompileCache = Annotated[
+    CompileCache,
+    BeforeValidator(_word_is("share"), json_schema_input_type=Literal["none", "job", "user"] | CompileCache),
+]
 """`true`, or `{pattern: "step (?P<step>[0-9]+)"}`."""
 ShortStorages = Annotated[
     list[StorageUse],

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.spec.base import ENV_NAME, QueueName, SpecModel, Text
+from corral.spec.compile_cache import CompileCache
 from corral.spec.job_parts import (
     Array,
     Barrier,
@@ -100,6 +101,9 @@ class JobOptions(SpecModel):
     report: Report = Field(default_factory=Report, description="How the program tells how far it is.")
     profile: bool = Field(
         False, description="Whether `corral profile --what torch` can have traces of the tasks' PyTorch."
+    )
+    compile_cache: CompileCache = Field(
+        default_factory=CompileCache, description="Whether what its tasks compile is kept for later tasks."
     )
     notifications: Notifications = Field(
         default_factory=Notifications, description="What the owner is told of it, on the owner's channels."

@@ -16,6 +16,7 @@ from corral.spec.abbreviations import (
     ShortCheckpoint,
     ShortCode,
     ShortCommand,
+    ShortCompileCache,
     ShortDependencies,
     ShortEnv,
     ShortNetwork,
@@ -35,6 +36,7 @@ from corral.spec.abbreviations import (
     Told,
 )
 from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
+from corral.spec.compile_cache import CompileCache
 from corral.spec.errors import Path
 from corral.spec.job_options import JobOptions, Standing
 from corral.spec.job_parts import Array, Barrier, Code, Report, RetryPolicy
@@ -132,6 +134,10 @@ class ShortJob(JobOptions, Standing, ShortHead):
     )
     profile: bool = Field(
         False, description="Whether `corral profile --what torch` can have traces of the tasks' PyTorch."
+    )
+    compile_cache: ShortCompileCache = Field(
+        default_factory=CompileCache,
+        description="Whether what its tasks compile is kept for later tasks: none, job, user, or more.",
     )
     notifications: Told = Field(
         default_factory=ShortNotifications,

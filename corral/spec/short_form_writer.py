@@ -9,6 +9,10 @@ from corral.spec.job import UnifiedJob
 
 _ORDER: Final = ("name", "framework", "queue", "priority", "labels", "annotations", "tags", "parameters", "roles")
 """The first keys of a short file; the others follow in canonical order."""
+_WORDS: Final = (
+    ("nodes", "include"), ("code", "uri"), ("network", "rdma"), ("array", "size"), ("compileCache", "share"),
+)  # fmt: skip
+"""Fields that may be written as one value, and the key that it stands for."""
 
 
 def short_form(job: UnifiedJob) -> dict[str, Any]:
@@ -59,7 +63,7 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
         job["topology"] = _topology(job["topology"])
     if "sharing" in job:
         job["sharing"] = _sharing(job["sharing"])
-    for field, key in (("nodes", "include"), ("code", "uri"), ("network", "rdma"), ("array", "size")):
+    for field, key in _WORDS:
         if field in job:
             job[field] = _only(key, job[field])
     if "maxDurationSeconds" in job:

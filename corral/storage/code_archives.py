@@ -1,4 +1,4 @@
-"""Store code archives by the SHA-256 of their content, each once and never partially.
+"""Store code archives, and bundles of compiled code, by the SHA-256 of their content, each once and never partially.
 
 With a remote folder the archives are there; the local folder caches those used lately.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
+from corral.runtime.cache_bundle import LIMITS as CACHE_LIMITS
 from corral.runtime.unpack import Limits, UnsafeArchive, check
 from corral.workers.pool import LimitExceeded, Workers
 from corral.workers.pool import Limits as WorkerLimits
@@ -43,8 +44,11 @@ class Stored(NamedTuple):
 class BlobStore:
     """Archives in one folder as `DIGEST.tar.gz`; an existing file is complete."""
 
-    def __init__(self, root: Path, limits: Limits | None = None, remote: RemoteFolder | None = None) -> None:
-        self.root = root
+    def __init__(
+        self, root: Path, limits: Limits | None = None, remote: RemoteFolder | None = None, what: str = "code archive"
+    ) -> None:
+        """`what` is how messages call one of them."""
+        self.root, self._what = root, what
         self._limits = limits or Limits()
         self._remote = remote
         self._fetches: dict[str, asyncio.Task[None]] = {}
@@ -72,13 +76,13 @@ class BlobStore:
                 message = "The archive has another SHA-256 than Content-Digest says; send it again."
                 raise InvalidInput("digest-mismatch", message)
             if wrong := await workers.call(_wrong_with, part, self._limits, limits=_CHECKING):
-                raise _refused(wrong)
+                raise _refused(self._what, wrong)
             if self._remote is not None:
                 await self._remote.put(_name(stored.digest), part)
             os.replace(part, self.path(stored.digest))
             return stored
         except LimitExceeded as error:
-            raise _refused(f"to check it is too much work: {error}") from None
+            raise _refused(self._what, f"to check it is too much work: {error}") from None
         except OSError as error:
             message = f"The archive could not be stored: {error.strerror}."
             raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
@@ -132,8 +136,18 @@ class BlobStore:
         """
         path = self.path(digest)
         if not path.is_file():
-            raise _not_here(digest)
+            raise _not_here(self._what, digest)
         return path
+
+    async def is_intact(self, digest: str) -> bool:
+        """Whether the content of an archive has its digest; False when it is gone.
+
+        Raises Unavailable when the remote folder does not answer.
+        """
+        try:
+            return await asyncio.to_thread(_digest_of, await self.fetch(digest)) == digest
+        except (NotFound, FileNotFoundError):
+            return False
 
     async def remove(self, digest: str) -> None:
         """Delete an archive, if there is one.
@@ -149,14 +163,14 @@ class BlobStore:
         try:
             await remote.get(_name(digest), part)
             if await asyncio.to_thread(_digest_of, part) != digest:
-                message = f"The code archive {digest[:12]}… is damaged in {remote.shown}; upload it again."
+                message = f"The {self._what} {digest[:12]}… is damaged in {remote.shown}; upload it again."
                 raise NotFound("code-damaged", message)
             os.replace(part, self.path(digest))
             await asyncio.to_thread(self._forget_old)
         except NotFound as error:
             if error.code == "code-damaged":
                 raise
-            raise _not_here(digest) from None
+            raise _not_here(self._what, digest) from None
         except OSError as error:
             message = f"The archive could not be stored: {error.strerror}."
             raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
@@ -176,8 +190,8 @@ class BlobStore:
             async for chunk in stream:
                 size += len(chunk)
                 if size > max_bytes:
-                    message = f"The code archive is larger than {max_bytes} bytes; leave data out with .corralignore."
-                    raise TooLarge("code-too-large", message)
+                    hint = "leave data out with .corralignore" if self._what == "code archive" else "it is not kept"
+                    raise TooLarge("code-too-large", f"The {self._what} is larger than {max_bytes} bytes; {hint}.")
                 digest.update(chunk)
                 file.write(chunk)
             file.flush()
@@ -185,12 +199,20 @@ class BlobStore:
         return Stored(digest.hexdigest(), size)
 
 
+def blob_store(folder: Path, place: RemoteFolder | None, kind: str) -> BlobStore:
+    """The store of one kind (`code`, `caches`) in the data folder, and in the folder that replicas share."""
+    remote = place.below(kind) if place else None
+    if kind == "caches":
+        return BlobStore(folder / "blobs" / kind, CACHE_LIMITS, remote, "bundle of compiled code")
+    return BlobStore(folder / "blobs" / kind, remote=remote)
+
+
 def _name(digest: str) -> str:
     return f"{digest}.tar.gz"
 
 
-def _not_here(digest: str) -> NotFound:
-    return NotFound("no-such-code", f"The code archive {digest[:12]}… is not here; upload it again.")
+def _not_here(what: str, digest: str) -> NotFound:
+    return NotFound("no-such-code", f"The {what} {digest[:12]}… is not here; upload it again.")
 
 
 def _digest_of(path: Path) -> str:
@@ -208,8 +230,8 @@ def _wrong_with(path: Path, limits: Limits) -> str:
     return ""
 
 
-def _refused(why: str) -> InvalidInput:
-    return InvalidInput("bad-archive", f"The code archive was refused: {why}.")
+def _refused(what: str, why: str) -> InvalidInput:
+    return InvalidInput("bad-archive", f"The {what} was refused: {why}.")
 
 
 def _create(path: Path) -> BinaryIO:

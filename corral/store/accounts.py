@@ -11,10 +11,12 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, insert, literal, 
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
 from corral.kernel.plug_ins import SECRETS_OF_ACCOUNTS, plug_ins
 from corral.model.accounts import Group, Token, User
+from corral.model.compile_caches import CacheScope
 from corral.model.notifications.channels import SEALED
 from corral.model.records import Page
 from corral.store import tables
 from corral.store.account_ids import give_id
+from corral.store.compile_caches import drop_caches
 from corral.store.database import Database, rows
 from corral.store.notification_channels import forget_account
 from corral.store.paging import bounded, read_cursor, write_cursor
@@ -218,6 +220,7 @@ class Accounts(Database):
 
         def run(transaction: Transaction) -> None:
             transaction.write(delete(tables.groups).where(tables.groups.c.name == name))
+            drop_caches(transaction, scope=CacheScope("group", name).text)
             for row in transaction.read(naming).all():
                 left = tuple(group for group in _NAMES.decode(row.groups) if group != name)
                 transaction.write(update(_users).where(_users.c.name == row.name).values(groups=encode(left)))
@@ -352,7 +355,7 @@ def _pass_uid(transaction: Transaction, uid: int) -> None:
 
 
 def _disown(transaction: Transaction, name: str, account: str) -> None:
-    """Detach jobs, code, idempotency keys and records of tenants, so that a later account of this name inherits none."""
+    """Detach jobs, code, idempotency keys and more, so that a later account of this name inherits none."""
     orphans = tables.orphaned_jobs
     theirs = select(_jobs.c.id, literal(account)).where(_jobs.c.user == name, _jobs.c.id.not_in(select(orphans.c.job)))
     transaction.write(insert(orphans).from_select(["job", "account"], theirs))
@@ -360,6 +363,7 @@ def _disown(transaction: Transaction, name: str, account: str) -> None:
     transaction.write(delete(tables.idempotency).where(tables.idempotency.c.user == name))
     for column in (column for each in tenant_tables().values() for column in each.by_account):
         transaction.write(update(column.table).where(column == name).values({column.name: ""}))
+    drop_caches(transaction, user=name)
     blobs, nobody = tables.blobs, f"{name} (deleted)"  # no account has such a name
     again = select(blobs.c.digest).where(blobs.c.user == name).scalar_subquery()
     transaction.write(delete(blobs).where(blobs.c.user == nobody, blobs.c.digest.in_(again)))

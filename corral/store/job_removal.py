@@ -9,8 +9,10 @@ from typing import Final
 from sqlalchemy import Delete, bindparam, delete, exists, insert, literal, select
 
 from corral.kernel.ids import JobId
+from corral.model.compile_caches import CacheScope
 from corral.model.store_writes import file_owner
 from corral.store import tables
+from corral.store.compile_caches import drop_caches
 from corral.store.tenant_tables import tenant_tables
 from corral.store.usage_records import keep_usage
 from corral.store.writer import Transaction
@@ -29,6 +31,7 @@ _PARTS: Final = (
     (tables.outbox, tables.outbox.c.job),
     (tables.receipts, tables.receipts.c.job),
     (tables.idle_jobs, tables.idle_jobs.c.job),
+    (tables.compile_cache_uses, tables.compile_cache_uses.c.job),
     (tables.idempotency, tables.idempotency.c.job),
 )
 _SECRETS: Final = delete(tables.secrets).where(tables.secrets.c.owner == bindparam("o"))
@@ -60,6 +63,8 @@ def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | Non
     transaction.write(insert(tables.history).from_select(columns, line))
     parents = select(job.c.id, job.c.array_parent).where(job.c.id.in_(list(jobs)))
     files = dict.fromkeys(row.array_parent or row.id for row in transaction.read(parents))
+    for each in jobs:
+        drop_caches(transaction, scope=CacheScope("job", each).text)
     for statement in _deletes():
         transaction.write(statement, [{"j": each} for each in jobs])
     transaction.write(_SECRETS, [{"o": f"job:{each}"} for each in jobs])

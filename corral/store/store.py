@@ -21,6 +21,7 @@ from corral.store.budget_records import BudgetRecords
 from corral.store.budget_rulings import BudgetRulings
 from corral.store.call_deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
 from corral.store.cluster_views import ClusterViews
+from corral.store.compile_caches import CompileCacheRecords
 from corral.store.connections import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
 from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
@@ -88,6 +89,7 @@ class Store(
     AlertHistory,
     IdleRecords,
     QuestionRecords,
+    CompileCacheRecords,
 ):
     """The open store."""
 

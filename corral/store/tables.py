@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
 
+from corral.store.cache_tables import cache_tables
 from corral.store.usage_tables import usage_tables
 
 metadata = MetaData()
@@ -346,6 +347,7 @@ estimates = Table(
 )
 
 attempt_use, usage_days = usage_tables(metadata)
+compile_caches, compile_cache_uses, compile_cache_garbage = cache_tables(metadata)
 
 budgets = Table(
     "budgets",

@@ -3,6 +3,7 @@
 from corral.client.operations import (
     accounts,
     alerts,
+    caches,
     cluster,
     configuration,
     jobs,
@@ -18,6 +19,7 @@ from corral.client.operations import (
 __all__ = [
     "accounts",
     "alerts",
+    "caches",
     "cluster",
     "configuration",
     "jobs",

@@ -274,6 +274,7 @@ def _write_plan(
         "checkpoint": _checkpoint(launch, plan, around),
         "report": _report(plan, folder),
         "profile": plan.profile,
+        "compile_cache": _own(plan.compile_cache, folder),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
         "api_url": launch.api_url,
@@ -286,7 +287,12 @@ def _write_plan(
 
 def _report(plan: RuntimePlan, folder: AttemptFolder) -> dict[str, Any] | None:
     """Return where reports of the work are found; the module for programs is put into the attempt's own folder."""
-    return {**msgspec.to_builtins(plan.report), "folder": f"{folder.path}/work"} if plan.report is not None else None
+    return _own(plan.report, folder)
+
+
+def _own(part: msgspec.Struct | None, folder: AttemptFolder) -> dict[str, Any] | None:
+    """Return a part of the plan with the attempt's own folder, where the runtime keeps its files for the command."""
+    return {**msgspec.to_builtins(part), "folder": f"{folder.path}/work"} if part is not None else None
 
 
 def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:

@@ -106,6 +106,7 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "checkpoint": plan.checkpoint,
         "report": msgspec.to_builtins(plan.report),
         "profile": plan.profile,
+        "compile_cache": msgspec.to_builtins(plan.compile_cache),
         "exit_patterns": plan.exit_patterns,
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,

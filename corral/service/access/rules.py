@@ -18,8 +18,8 @@ class Resource(msgspec.Struct, frozen=True):
     """The object of an action; fields that do not matter to it are empty."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event`,
-    `notification`, `budget`, `alert` or `audit`.
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `cache`, `storage`,
+    `event`, `notification`, `budget`, `alert` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -74,7 +74,7 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 
 
 RUNTIME: Final = frozenset(
-    {"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.progress", "runtime.code"}
+    {"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.progress", "runtime.code", "runtime.cache"}
 )
 OPEN: Final = frozenset(
     {
@@ -108,6 +108,7 @@ OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
         "code.read", "user.password", "user.profile", "notification.list", "notification.change",
+        "cache.list", "cache.delete",
     }
 )  # fmt: skip
 STORAGE: Final = frozenset({"storage.use"})
@@ -124,6 +125,7 @@ IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "user.list",
     "group.list",
     "code.read",
+    "cache.list",
     "node.report",
     "alert.tell",
 }

@@ -14,6 +14,10 @@ class Allowance(NamedTuple):
     """Most bytes of uploaded code kept for an account."""
     log_bytes: int = 0
     """Most bytes kept of each stream of a task's log; the newest are kept."""
+    cache_bytes: int = 0
+    """Most bytes of compiled code kept for an account; the least recently used bundles make room."""
+    bundle_bytes: int = 1024**3
+    """Most bytes of one bundle of compiled code."""
     folder_bytes: int = 0
     """Most bytes in the working folder of a task on this machine, or in everything that a pod writes to its node."""
 

@@ -116,8 +116,16 @@ class RuntimeCalls:
         return await self._context.blobs.fetch(uri.removeprefix(BLOB_SCHEME))
 
     async def _own(self, actor: Actor, action: str) -> JobRecord:
-        record = await self._store.find_job(actor.job) if actor.job else None
-        await self._context.check(actor, action, Resource("job", record.id if record else actor.job))
-        if record is None:
-            raise NotFound("job-not-found", "The job of this token is gone.")
-        return record
+        return await own_job(self._context, actor, action)
+
+
+async def own_job(context: Context, actor: Actor, action: str) -> JobRecord:
+    """The job of a task's token.
+
+    Raises Forbidden for another token, NotFound when the job is gone.
+    """
+    record = await context.store.find_job(actor.job) if actor.job else None
+    await context.check(actor, action, Resource("job", record.id if record else actor.job))
+    if record is None:
+        raise NotFound("job-not-found", "The job of this token is gone.")
+    return record

@@ -154,6 +154,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
     """Return the part of the plan that is the same in either container."""
     work = _work(launch)
     directory = os.path.normpath(os.path.join(WORK, launch.working_dir))
+    cache = plan.compile_cache
     return {
         "attempt": launch.attempt,
         "command": launch.command,
@@ -170,6 +171,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
         "report": {**msgspec.to_builtins(plan.report), "folder": WORK} if plan.report is not None else None,
         "profile": plan.profile,
+        "compile_cache": None if cache is None else {**msgspec.to_builtins(cache), "folder": WORK},
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
         "token_file": f"{_PRIVATE}/token",
@@ -197,4 +199,4 @@ def needs_runtime(launch: TaskLaunch) -> bool:
         plan.profile,
         refers,
     )
-    return any(map(bool, asked))
+    return any(map(bool, asked)) or plan.compile_cache is not None

@@ -67,6 +67,9 @@ class Sidecar:
             "env": dict(variables),
             "checkpoint": checkpoint if checkpoint.startswith(f"{common['work']}/") else "",
             "report": {**report, "folder": SHARED} if (report := common.get("report")) is not None else None,
+            "compile_cache": {**cache, "folder": SHARED}
+            if (cache := common.get("compile_cache")) is not None
+            else None,
             "token_file": f"{_PRIVATE}/token",
             "job_secret_file": f"{_PRIVATE}/job-secret",
             "result_file": "/dev/termination-log",
@@ -115,7 +118,11 @@ class Sidecar:
             # Root, because the task may run under any uid and its private files are moved too.
             sidecar["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": False}
         spec.setdefault("initContainers", []).append(sidecar)
-        if self._outputs or any(not mount.read_only for _, mount in self._storages):
+        if (
+            self._outputs
+            or self._plan.compile_cache is not None
+            or any(not mount.read_only for _, mount in self._storages)
+        ):
             pod["metadata"]["labels"][OUTPUTS] = "true"
             spec["terminationGracePeriodSeconds"] = STAGE_OUT_SECONDS
 
