@@ -251,6 +251,109 @@ export interface components {
             whenUsedUp: "warn" | "hold";
         };
         /**
+         * CacheBundle
+         * @description One bundle of compiled code; its content never changes.
+         */
+        CacheBundle: {
+            id: string;
+            /** @enum {string} */
+            share: "job" | "user" | "group";
+            /** @description The job's id, the user or the group that shares it. */
+            of: string;
+            key: string;
+            /** @description What the key is made of: image, versions, devices, driver, processor. */
+            facts: {
+                [key: string]: string;
+            };
+            /** @description The SHA-256 of its bytes. */
+            digest: string;
+            size: number;
+            files: number;
+            /** @description Whose task published it. */
+            user: string;
+            job: string;
+            publishedAt: string;
+            usedAt: string;
+            /** @description Tasks that it was given to. */
+            uses: number;
+        };
+        /**
+         * CacheList
+         * @description Bundles of compiled code, the last used ones first, and what the caller's own take of the quota.
+         */
+        CacheList: {
+            items: components["schemas"]["CacheBundle"][];
+            bytes: number;
+            /** @description The quota in bytes; 0 is no limit. */
+            mostBytes: number;
+        };
+        /**
+         * CacheOffer
+         * @description The bundle for a task, and the key under which the task may publish another one.
+         */
+        CacheOffer: {
+            key: string;
+            /** @description "" is no bundle. */
+            digest: string;
+            size: number;
+            /** @description The largest bundle that may be published. */
+            mostBytes: number;
+            /** @description Why the task has no cache; "" if it has one. */
+            refusal: string;
+        };
+        /**
+         * CacheUse
+         * @description What one attempt of a task made of the cache.
+         */
+        CacheUse: {
+            attempt: string;
+            role: string;
+            index: number;
+            at: string;
+            key: string;
+            /** @description Whether a bundle was restored. */
+            hit: boolean;
+            /** @description What the key is made of. */
+            facts: {
+                [key: string]: string;
+            };
+            /** @description The bundle that was found; "" is none. */
+            digest: string;
+            bytes: number;
+            files: number;
+            restoreSeconds: number | null;
+            /** @description Files that the task compiled itself; null: not known yet. */
+            newFiles: number | null;
+            /** @description From the command's start to the first step that it reported; null: none was reported. */
+            firstStepSeconds: number | null;
+            /** @description The same of the last task of this command that had no bundle; null: none is known. */
+            coldSeconds: number | null;
+            /** @description `coldSeconds` without the seconds of restore and first step; null where one of them is not known. */
+            savedSeconds: number | null;
+            /** @description The bundle that it published; "" is none. */
+            published: string;
+            publishedBytes: number;
+            /** @description Why the bundle was not taken; "" if it was. */
+            refused: string;
+        };
+        /**
+         * CacheUseBody
+         * @description What a runtime measured: files and seconds of the restore, files that are new, seconds to the first step.
+         */
+        CacheUseBody: {
+            attempt: string;
+            /** @default 0 */
+            files?: number;
+            /** @default null */
+            restoreSeconds?: number | null;
+            /** @default null */
+            newFiles?: number | null;
+            /** @default null */
+            firstStepSeconds?: number | null;
+            /** @default  */
+            refused?: string;
+        };
+        /**
          * CellDevice
          * @description One device of a cell; `state` is `free`, `used`, `leaving`, `unhealthy` or `closed` (its node takes no tasks).
          */
@@ -1245,6 +1348,21 @@ export interface components {
              */
             timeoutSeconds?: number;
         };
+        /**
+         * JobCache
+         * @description What the tasks of one job made of the cache, the last ones first.
+         */
+        JobCache: {
+            /** @enum {string} */
+            share: "none" | "job" | "user" | "group";
+            hits: number;
+            tasks: number;
+            /** @description Bytes that were restored. */
+            bytes: number;
+            /** @description Of the tasks of which it is known; null: of none. */
+            savedSeconds: number | null;
+            uses: components["schemas"]["CacheUse"][];
+        };
         /** @description How a replica is asked to end, and how Corral sees that it has saved its work. */
         JobCheckpoint: {
             /**
@@ -1275,6 +1393,20 @@ export interface components {
              * @default
              */
             target?: string;
+        };
+        /** @description Whether compiled code is kept for later tasks, and who shares it. */
+        JobCompileCache: {
+            /**
+             * @description none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too.
+             * @default none
+             * @enum {string}
+             */
+            share?: "none" | "job" | "user" | "group";
+            /**
+             * @description The group, with share: group. Each of its members runs code in the jobs that read the cache.
+             * @default
+             */
+            group?: string;
         };
         /** @description How many ended replicas of a role end the whole job. */
         JobCompletion: {
@@ -1905,6 +2037,8 @@ export interface components {
             checkpoint?: components["schemas"]["JobCheckpoint"];
             /** @description How the program tells how far it is. */
             report?: components["schemas"]["JobReport"];
+            /** @description Whether what its tasks compile is kept for later tasks. */
+            compileCache?: components["schemas"]["JobCompileCache"];
             /** @description What the owner is told of it, on the owner's channels. */
             notifications?: components["schemas"]["JobNotifications"];
             /**
@@ -2335,6 +2469,16 @@ export interface components {
             nextTry: string | null;
             /** @description Why the last try failed. */
             error: string;
+        };
+        /**
+         * OfferBody
+         * @description Which task asks for a bundle, and what its compiled code depends on.
+         */
+        OfferBody: {
+            attempt: string;
+            facts: {
+                [key: string]: string;
+            };
         };
         /**
          * OidcView
@@ -3847,6 +3991,11 @@ export type BatchLine = components['schemas']['BatchLine'];
 export type BudgetBody = components['schemas']['BudgetBody'];
 export type BudgetList = components['schemas']['BudgetList'];
 export type BudgetView = components['schemas']['BudgetView'];
+export type CacheBundle = components['schemas']['CacheBundle'];
+export type CacheList = components['schemas']['CacheList'];
+export type CacheOffer = components['schemas']['CacheOffer'];
+export type CacheUse = components['schemas']['CacheUse'];
+export type CacheUseBody = components['schemas']['CacheUseBody'];
 export type CellDevice = components['schemas']['CellDevice'];
 export type CellShare = components['schemas']['CellShare'];
 export type CellState = components['schemas']['CellState'];
@@ -3913,8 +4062,10 @@ export type ImportedPage = components['schemas']['ImportedPage'];
 export type JobAntiAffinity = components['schemas']['JobAntiAffinity'];
 export type JobArray = components['schemas']['JobArray'];
 export type JobBarrier = components['schemas']['JobBarrier'];
+export type JobCache = components['schemas']['JobCache'];
 export type JobCheckpoint = components['schemas']['JobCheckpoint'];
 export type JobCode = components['schemas']['JobCode'];
+export type JobCompileCache = components['schemas']['JobCompileCache'];
 export type JobCompletion = components['schemas']['JobCompletion'];
 export type JobDependency = components['schemas']['JobDependency'];
 export type JobDetail = components['schemas']['JobDetail'];
@@ -3966,6 +4117,7 @@ export type NewUser = components['schemas']['NewUser'];
 export type NodeJob = components['schemas']['NodeJob'];
 export type NodeView = components['schemas']['NodeView'];
 export type NotificationView = components['schemas']['NotificationView'];
+export type OfferBody = components['schemas']['OfferBody'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
 export type OpenedService = components['schemas']['OpenedService'];
