@@ -36,6 +36,11 @@ const SLOWLY = 15_000;
 /** The longest page that the API gives. */
 const LONGEST = 1_000;
 
+/** Jobs that the list begins with; who wants more gets the longest page. */
+const FIRST_PAGE = 60;
+/** Jobs that one file of the list has at most. */
+const MOST_IN_FILE = 20_000;
+
 export interface JobFilter {
   state?: string;
   user?: string;
@@ -62,7 +67,7 @@ export const jobs = (filter: JobFilter) =>
     queryKey: ['jobs', 'list', filter],
     queryFn: ({ pageParam, signal }) =>
       call<Page<JobSummary>>('/jobs', {
-        query: { ...filter, state: filter.state?.split(','), arrays: filter.tag ? undefined : 'true', limit: 60, after: pageParam },
+        query: { ...filter, state: filter.state?.split(','), arrays: filter.tag ? undefined : 'true', limit: pageParam ? LONGEST : FIRST_PAGE, after: pageParam },
         signal,
       }),
     initialPageParam: '',
@@ -70,6 +75,18 @@ export const jobs = (filter: JobFilter) =>
     placeholderData: keepPreviousData,
     refetchInterval: SLOWLY,
   });
+
+/** Every job that matches, arrays job by job; `cut` where there are more than a file has. */
+export async function everyJob(filter: JobFilter): Promise<{ items: JobSummary[]; cut: boolean }> {
+  const items: JobSummary[] = [];
+  let after: string | null = '';
+  while (after !== null && items.length < MOST_IN_FILE) {
+    const page: Page<JobSummary> = await call('/jobs', { query: { ...filter, state: filter.state?.split(','), limit: LONGEST, after } });
+    items.push(...page.items);
+    after = page.next;
+  }
+  return { items, cut: after !== null };
+}
 
 /** Jobs of one user that Home reads at once. */
 const OF_ONE = 100;

@@ -1,14 +1,16 @@
 /** The list of jobs: dense, steady under the pointer, moved through with j, k and Enter. */
 
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { memo, useCallback, useEffect, useRef, useState } from 'react';
 import type { JobState, JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
 import { heldOf, shortNode } from '../lib/format';
+import type { Column } from '../lib/joblist';
 import { useKeys } from '../lib/keys';
 import { steady } from '../lib/steady';
 import { Status } from './Status';
 import { Ago, Span } from './Time';
+import { useRows } from './useRows';
 
 interface Props {
   jobs: JobSummary[];
@@ -19,9 +21,14 @@ interface Props {
   onLight: (id: string) => void;
   /** The nodes of each job that holds devices. */
   where: Map<string, string[]>;
+  /** Columns that the reader left out. */
+  hidden: ReadonlySet<Column>;
+  /** The jobs that the reader chose for an action on all of them. */
+  chosen: ReadonlySet<string>;
+  onChoose: (ids: readonly string[], choose: boolean) => void;
 }
 
-export function JobTable({ jobs, scope, selected, onSelect, onLight, where }: Props) {
+export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidden, chosen, onChoose }: Props) {
   const [over, setOver] = useState(false);
   const shown = useRef<{ scope: string; ids: string[] }>({ scope, ids: [] });
   const held = shown.current.scope === scope && (over || selected !== '');
@@ -29,7 +36,18 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where }: Pr
   useEffect(() => {
     shown.current = { scope, ids: rows.map((row) => row.id) };
   });
-  useRowKeys(rows, selected, onSelect);
+  useRowKeys(rows, selected, onSelect, (id) => onChoose([id], !chosen.has(id)));
+  const drawn = useRows(rows.length, rows.findIndex(({ id }) => id === selected));
+  const lit = useRef(onLight);
+  const choose = useRef(onChoose);
+  useEffect(() => {
+    lit.current = onLight;
+    choose.current = onChoose;
+  });
+  const light = useCallback((id: string) => lit.current(id), []);
+  const pick = useCallback((id: string, yes: boolean) => choose.current([id], yes), []);
+  const single = rows.filter((row) => !row.array);
+  const all = single.length > 0 && single.every((row) => chosen.has(row.id));
   const release = () => {
     shown.current.ids = [];
     setOver(false);
@@ -53,31 +71,36 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where }: Pr
           {kept} new · show
         </button>
       )}
-      <table className="grid-table">
+      <table ref={drawn.table} className="grid-table" aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
+            <th className="w-7 max-sm:hidden">
+              <input type="checkbox" aria-label="Choose all jobs of the list" checked={all} onChange={() => onChoose(single.map(({ id }) => id), !all)} />
+            </th>
             <th className="w-28 max-sm:w-7">
               <span className="max-sm:sr-only">State</span>
             </th>
             <th>Job</th>
-            <th className="max-md:hidden">User</th>
-            <th className="max-lg:hidden">Queue</th>
-            <th className="num max-lg:hidden">Priority</th>
-            <th className="num max-sm:hidden">Tasks</th>
-            <th className="num max-md:hidden">Devices</th>
-            <th className="num">Ran</th>
-            <th className="max-sm:hidden">Submitted</th>
-            <th className="w-[32%] max-lg:hidden">Where, or why</th>
+            {!hidden.has('user') && <th className="max-md:hidden">User</th>}
+            {!hidden.has('queue') && <th className="max-lg:hidden">Queue</th>}
+            {!hidden.has('priority') && <th className="num max-lg:hidden">Priority</th>}
+            {!hidden.has('tasks') && <th className="num max-sm:hidden">Tasks</th>}
+            {!hidden.has('devices') && <th className="num max-md:hidden">Devices</th>}
+            {!hidden.has('ran') && <th className="num">Ran</th>}
+            {!hidden.has('submitted') && <th className="max-sm:hidden">Submitted</th>}
+            {!hidden.has('why') && <th className="w-[32%] max-lg:hidden">Where, or why</th>}
           </tr>
         </thead>
         <tbody>
-          {rows.map((job) =>
-            job.array ? (
-              <ArrayRow key={job.id} job={job} array={job.array} selected={job.id === selected} />
-            ) : (
-            <Row key={job.id} job={job} selected={job.id === selected} onLight={onLight} nodes={where.get(job.id)} />
-            ),
-          )}
+          {drawn.above > 0 && <tr aria-hidden style={{ height: drawn.above }} />}
+          {drawn.shown.map((at) => {
+            const job = rows[at];
+            if (!job) return null;
+            const row = { job, at, measure: drawn.measure, selected: job.id === selected, hidden };
+            if (job.array) return <ArrayRow key={job.id} {...row} array={job.array} />;
+            return <Row key={job.id} {...row} onLight={light} nodes={where.get(job.id)} chosen={chosen.has(job.id)} onChoose={pick} />;
+          })}
+          {drawn.below > 0 && <tr aria-hidden style={{ height: drawn.below }} />}
         </tbody>
       </table>
     </div>
@@ -100,14 +123,25 @@ export function counted(states: Partial<Record<JobState, number>>): [JobState, n
 }
 const LIVELIEST: readonly JobState[] = ['running', 'starting', 'stopping', 'waiting', 'failed', 'stopped', 'succeeded'];
 
+/** What the row of a job and that of an array are both told. */
+interface Place {
+  job: JobSummary;
+  /** Its number in the list, from 0. */
+  at: number;
+  measure: ((row: Element | null) => void) | undefined;
+  selected: boolean;
+  hidden: ReadonlySet<Column>;
+}
+
 /** All jobs of an array in one line, which leads to the list of them. */
-function ArrayRow({ job, array, selected }: { job: JobSummary; array: NonNullable<JobSummary['array']>; selected: boolean }) {
+function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array: NonNullable<JobSummary['array']> }) {
   const states = counted(array.states);
   const state = states[0]?.[0] ?? job.state;
   const size = states.reduce((sum, [, many]) => sum + many, 0);
   const said = states.map(([each, many]) => `${many.toLocaleString('en')} ${each}`).join(', ');
   return (
-    <tr data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
+    <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
+      <td className="max-sm:hidden" />
       <td>
         <Status state={state} />
       </td>
@@ -117,31 +151,35 @@ function ArrayRow({ job, array, selected }: { job: JobSummary; array: NonNullabl
         </Link>
         <span className="line-clamp-2 text-xs text-muted lg:hidden">{said}</span>
       </td>
-      <td className="max-md:hidden">{job.user}</td>
-      <td className="max-lg:hidden">{job.queue}</td>
-      <td className="num max-lg:hidden">{job.priority}</td>
-      <td className="max-sm:hidden" />
-      <td className="max-md:hidden" />
-      <td />
-      <td className="text-muted max-sm:hidden">
-        <Ago at={job.createdAt} />
-      </td>
-      <td className="max-w-0 truncate text-muted max-lg:hidden" title={said}>
-        {said}
-      </td>
+      {!hidden.has('user') && <td className="max-md:hidden">{job.user}</td>}
+      {!hidden.has('queue') && <td className="max-lg:hidden">{job.queue}</td>}
+      {!hidden.has('priority') && <td className="num max-lg:hidden">{job.priority}</td>}
+      {!hidden.has('tasks') && <td className="max-sm:hidden" />}
+      {!hidden.has('devices') && <td className="max-md:hidden" />}
+      {!hidden.has('ran') && <td />}
+      {!hidden.has('submitted') && (
+        <td className="text-muted max-sm:hidden">
+          <Ago at={job.createdAt} />
+        </td>
+      )}
+      {!hidden.has('why') && (
+        <td className="max-w-0 truncate text-muted max-lg:hidden" title={said}>
+          {said}
+        </td>
+      )}
     </tr>
   );
 }
 
-interface RowProps {
-  job: JobSummary;
-  selected: boolean;
+interface RowProps extends Place {
   onLight: (id: string) => void;
   nodes: string[] | undefined;
+  chosen: boolean;
+  onChoose: (id: string, choose: boolean) => void;
 }
 
-function Row({ job, selected, onLight, nodes }: RowProps) {
-  const row = useRef<HTMLTableRowElement>(null);
+const Row = memo(function Row({ job, at, measure, selected, hidden, onLight, nodes, chosen, onChoose }: RowProps) {
+  const row = useRef<HTMLTableRowElement | null>(null);
   const navigate = useNavigate();
   const { tasks } = job;
   const held = heldOf(job);
@@ -152,16 +190,24 @@ function Row({ job, selected, onLight, nodes }: RowProps) {
   const reasonTone = job.state === 'failed' ? 'text-fail' : 'text-muted';
   return (
     <tr
-      ref={row}
+      ref={(element) => {
+        row.current = element;
+        measure?.(element);
+      }}
+      data-index={at}
+      aria-rowindex={at + 2}
       data-job={job.id}
       aria-selected={selected}
       className="scroll-mt-16 cursor-pointer hover:bg-sunken aria-selected:bg-accent-ground aria-selected:shadow-[inset_3px_0_var(--accent)]"
       onPointerEnter={() => onLight(ENDED.has(job.state) ? '' : job.id)}
       onClick={(event) => {
-        if (!(event.target as Element).closest('a,button') && !getSelection()?.toString())
+        if (!(event.target as Element).closest('a,button,input') && !getSelection()?.toString())
           void navigate({ to: '/jobs/$ref', params: { ref: job.id } });
       }}
     >
+      <td className="max-sm:hidden">
+        <input type="checkbox" aria-label={`Choose ${job.name}`} checked={chosen} onChange={() => onChoose(job.id, !chosen)} />
+      </td>
       <td>
         <span className="max-sm:hidden">
           <Status state={job.state} />
@@ -180,31 +226,41 @@ function Row({ job, selected, onLight, nodes }: RowProps) {
         </span>
         {reason && <span className={`line-clamp-2 text-xs lg:hidden ${reasonTone}`}>{reason}</span>}
       </td>
-      <td className="max-md:hidden">{job.user}</td>
-      <td className="max-lg:hidden">{job.queue}</td>
-      <td className="num max-lg:hidden">{job.priority}</td>
-      <td className="num whitespace-nowrap max-sm:hidden">
-        {ENDED.has(job.state) ? tasks.succeeded : tasks.running}
-        <span className="text-faint">/{tasks.total}</span>
-      </td>
-      <td className="num whitespace-nowrap max-md:hidden">
-        {held ?? (job.devices || <span className="text-faint">–</span>)}
-        {held !== null && <span className="text-faint">/{job.devices}</span>}
-      </td>
-      <td className="num">
-        <Span from={job.startedAt} to={job.endedAt} />
-      </td>
-      <td className="text-muted max-sm:hidden">
-        <Ago at={job.createdAt} />
-      </td>
-      <td className={`max-w-0 truncate max-lg:hidden ${reasonTone}`} title={reason}>
-        {reason}
-      </td>
+      {!hidden.has('user') && <td className="max-md:hidden">{job.user}</td>}
+      {!hidden.has('queue') && <td className="max-lg:hidden">{job.queue}</td>}
+      {!hidden.has('priority') && <td className="num max-lg:hidden">{job.priority}</td>}
+      {!hidden.has('tasks') && (
+        <td className="num whitespace-nowrap max-sm:hidden">
+          {ENDED.has(job.state) ? tasks.succeeded : tasks.running}
+          <span className="text-faint">/{tasks.total}</span>
+        </td>
+      )}
+      {!hidden.has('devices') && (
+        <td className="num whitespace-nowrap max-md:hidden">
+          {held ?? (job.devices || <span className="text-faint">–</span>)}
+          {held !== null && <span className="text-faint">/{job.devices}</span>}
+        </td>
+      )}
+      {!hidden.has('ran') && (
+        <td className="num">
+          <Span from={job.startedAt} to={job.endedAt} />
+        </td>
+      )}
+      {!hidden.has('submitted') && (
+        <td className="text-muted max-sm:hidden">
+          <Ago at={job.createdAt} />
+        </td>
+      )}
+      {!hidden.has('why') && (
+        <td className={`max-w-0 truncate max-lg:hidden ${reasonTone}`} title={reason}>
+          {reason}
+        </td>
+      )}
     </tr>
   );
-}
+});
 
-function useRowKeys(rows: JobSummary[], selected: string, onSelect: (id: string) => void): void {
+function useRowKeys(rows: JobSummary[], selected: string, onSelect: (id: string) => void, onToggle: (id: string) => void): void {
   const navigate = useNavigate();
   const move = (step: number) => {
     const at = rows.findIndex((row) => row.id === selected);
@@ -217,6 +273,9 @@ function useRowKeys(rows: JobSummary[], selected: string, onSelect: (id: string)
     Enter: (event) => {
       const onControl = (event.target as Element).closest('a,button,summary');
       if (selected && !onControl) void navigate({ to: '/jobs/$ref', params: { ref: selected } });
+    },
+    x: () => {
+      if (rows.some((row) => row.id === selected && !row.array)) onToggle(selected);
     },
     Escape: () => onSelect(''),
   });

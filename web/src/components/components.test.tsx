@@ -120,7 +120,7 @@ describe('what is said beside a job', () => {
 
 function Table({ jobs }: { jobs: JobSummary[] }) {
   const [selected, setSelected] = useState('');
-  return <JobTable jobs={jobs} scope="" selected={selected} onSelect={setSelected} onLight={() => undefined} where={new Map()} />;
+  return <JobTable jobs={jobs} scope="" selected={selected} onSelect={setSelected} onLight={() => undefined} where={new Map()} hidden={new Set()} chosen={new Set()} onChoose={() => undefined} />;
 }
 
 describe('the table of jobs', () => {
@@ -203,7 +203,7 @@ it('copies a command', async () => {
 it('shows an array as one line that leads to its jobs', async () => {
   const array = { name: 'seeds', tag: 'array:s0', states: { waiting: 97, running: 3 } };
   await show(() => (
-    <JobTable jobs={[job('s0', { name: 'seeds-0', array })]} scope="" selected="" onSelect={vi.fn()} onLight={vi.fn()} where={new Map()} />
+    <JobTable jobs={[job('s0', { name: 'seeds-0', array })]} scope="" selected="" onSelect={vi.fn()} onLight={vi.fn()} where={new Map()} hidden={new Set()} chosen={new Set()} onChoose={() => undefined} />
   ));
   const link = screen.getByRole('link', { name: /seeds.*100 jobs/ });
   expect(link.getAttribute('href')).toContain('tag=array');

@@ -6,12 +6,15 @@ import { useMemo, useState } from 'react';
 import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
+import { ENDED, type JobSummary } from '../api/types';
 import { ClusterMap } from '../components/ClusterMap';
 import { CommandLine } from '../components/Copy';
 import { Filters } from '../components/Filters';
 import { JobTable } from '../components/JobTable';
+import { ColumnChoice, Export, useHidden } from '../components/ListSetup';
 import { NextInLine } from '../components/NextInLine';
 import { Empty, Fault, Skeleton } from '../components/Notices';
+import { StopMany } from '../components/StopMany';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
 import { nodesOfJobs, racks } from '../lib/cells';
@@ -70,9 +73,31 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
   const where = useMemo(() => nodesOfJobs(tree ? racks(tree) : []), [tree]);
   const change = (next: JobFilter) => void navigate({ search: next, replace: true });
   const rows = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
+  const [hidden, toggle] = useHidden();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  // As they were when the question was opened: stopped jobs may leave the list below it.
+  const [stopping, setStopping] = useState<readonly JobSummary[]>([]);
+  const picked = rows.filter((row) => chosen.has(row.id));
+  const choose = (ids: readonly string[], yes: boolean) =>
+    setChosen((before) => {
+      const next = new Set(before);
+      for (const id of ids) if (yes) next.add(id); else next.delete(id);
+      return next;
+    });
   return (
     <section aria-label="Jobs" className="border-t border-line-strong">
       <Filters filter={filter} onChange={change} />
+      {picked.length > 0 && <Chosen jobs={picked} onStop={setStopping} onNone={() => setChosen(new Set())} />}
+      {stopping.length > 0 && (
+        <StopMany
+          jobs={stopping}
+          onClose={() => setStopping([])}
+          onDone={() => {
+            setStopping([]);
+            setChosen(new Set());
+          }}
+        />
+      )}
       {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={12} />}
       {list.data && rows.length > 0 && (
@@ -82,6 +107,9 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
           selected={selected}
           onLight={onLight}
           where={where}
+          hidden={hidden}
+          chosen={chosen}
+          onChoose={choose}
           onSelect={(job) => void navigate({ search: { ...filter, job: job || undefined }, replace: true })}
         />
       )}
@@ -94,9 +122,29 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
         ) : (
           <span className="pl-2.5 text-xs text-muted">{rows.length > 0 && 'These are all.'}</span>
         )}
-        <CommandLine line={listLine(filter)} />
+        <span className="flex flex-wrap items-center gap-2">
+          <CommandLine line={listLine(filter)} />
+          <ColumnChoice hidden={hidden} onToggle={toggle} />
+          <Export filter={filter} />
+        </span>
       </div>
     </section>
+  );
+}
+
+/** What can be done with the jobs that were chosen. */
+function Chosen({ jobs, onStop, onNone }: { jobs: readonly JobSummary[]; onStop: (jobs: readonly JobSummary[]) => void; onNone: () => void }) {
+  const live = jobs.filter(({ state }) => !ENDED.has(state) && state !== 'stopping');
+  return (
+    <div role="group" aria-label="Chosen jobs" className="sticky top-12 z-10 flex items-center gap-3 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
+      <span role="status">{jobs.length.toLocaleString('en')} chosen</span>
+      <button type="button" className="btn btn-grave !h-7" disabled={live.length === 0} title={live.length === 0 ? 'All of them are over' : undefined} onClick={() => onStop(live)}>
+        Stop {live.length}
+      </button>
+      <button type="button" className="btn-bare" onClick={onNone}>
+        Choose none
+      </button>
+    </div>
   );
 }
 
