@@ -46,7 +46,10 @@ def packages_of(folder: Path) -> bytes:
         raise InvalidInput("no-packages", f"{folder} has no .deb file.")
     for path in files:
         if not _PACKAGE_NAME.fullmatch(path.name) or not path.is_file():
-            raise InvalidInput("odd-package", f"{path.name!r} in {folder} is no name of a .deb file.")
+            raise InvalidInput(
+                "odd-package",
+                f"Rename {path.name!r} in {folder}: a package's file has a name such as socat_1.8_amd64.deb.",
+            )
     if sum(path.stat().st_size for path in files) > _MOST_PACKAGES:
         raise InvalidInput("large-packages", f"The .deb files of {folder} are larger than {_MOST_PACKAGES >> 20} MiB.")
     packed = io.BytesIO()

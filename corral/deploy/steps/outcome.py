@@ -17,7 +17,7 @@ _KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
     ("No space left on device|not have enough free space", "its disk is full", f"Free some space (df -h), {_AGAIN}."),
     ("corral: busy|Could not get lock", "another step or another installation still runs on it",
      f"Wait for its end (ps -ef), {_AGAIN}."),
-    ("corral: changed", "the file was changed by someone since it was looked at", "Run up again: it looks anew."),
+    ("corral: changed", "someone changed the file since it was looked at", "Run up again to compare with the new file."),
     ("Unable to locate package|has no installation candidate|Depends: .* (but it is not|is not) ", "a package is missing",
      f"Put its .deb file into the folder of --packages, {_AGAIN}."),
     ("Temporary failure resolving|Could not connect to|Failed to fetch|Unable to fetch",
