@@ -15,7 +15,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "serve": ("server", "Server", "Run one of the server's two processes by itself."),
     "sign-in-link": ("server", "Server", "Print a one-time sign-in link for the administrator."),
     "doctor": ("server", "Server", "Check this installation and name what to repair."),
-    "deploy": ("deploy", "Server", "Check bare machines and plan a cluster on them."),
+    "deploy": ("deploy", "Server", "Check and prepare bare machines for a cluster."),
     "device-plugin": ("device_plugin", "Server", "Give this Kubernetes node described devices."),
     "node-agent": ("node_agent", "Server", "Tell Prometheus what this node's tasks and devices do."),
     "backup": ("server", "Server", "Write a consistent copy of the store while it is in use."),

@@ -1,4 +1,4 @@
-"""`corral deploy`: a list of hosts, a check of them, and a plan of what a cluster needs on each."""
+"""`corral deploy`: a list of hosts, a check of them, a plan of what a cluster needs on each, and doing its steps."""
 
 from __future__ import annotations
 
@@ -156,6 +156,45 @@ def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout:
     corral deploy plan
     corral deploy plan lab.yaml --host gpu1 --all
     """
+    return _plan(hosts, names, everything=everything, timeout=timeout, output=output)
+
+
+@deploy_command.command("up")
+@_hosts_argument
+@click.option("--host", "names", metavar="NAME", multiple=True, help="Prepare this host alone; can be repeated.")
+@click.option(
+    "--packages",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Install packages from the .deb files of this folder, not from the sources of the hosts.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan, and do nothing.")
+@_timeout_option
+@output_option
+def up_command(
+    hosts: Path, names: tuple[str, ...], packages: Path | None, dry_run: bool, timeout: float, output: str
+) -> int:
+    """Prepare the machines of the list HOSTS (hosts.yaml) for Kubernetes: packages, swap, modules, kernel settings.
+
+    What is so already is left alone, so it can be run again at any time, also after it was cut. A host that fails does
+    not stop the others, and each has a log in a folder beside the list. Programs and Kubernetes are not installed yet.
+    Ends with 4 when a host is not prepared, and with 5 when none could be reached.
+
+    \b
+    corral deploy up
+    corral deploy up --packages debs --host gpu1
+    """
+    from corral.cli.deploy_up import up
+
+    if dry_run:
+        return _plan(hosts, names, everything=False, timeout=timeout, output=output)
+    whole = _chosen(hosts, ())
+    chosen = {host.name for host in _chosen(hosts, names).hosts}
+    return up(whole, chosen, hosts, lambda: _survey(whole, hosts, seconds=timeout, ports=False), packages, output)
+
+
+def _plan(hosts: Path, names: tuple[str, ...], *, everything: bool, timeout: float, output: str) -> int:
+    """Look at the hosts, and show the steps of those named."""
     from corral.deploy.steps.plan import plan_of
 
     whole = _chosen(hosts, ())

@@ -1,1 +1,1 @@
-"""Prepare machines for a cluster over SSH: the list of hosts, their check, and the plan of what is installed on them."""
+"""Prepare machines for a cluster over SSH: their list, their check, the plan of what is installed, and its first steps."""

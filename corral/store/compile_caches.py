@@ -165,7 +165,7 @@ class CompileCacheRecords(Database):
 
 def drop_caches(transaction: Transaction, *, scope: str = "", user: str = "", ids: Sequence[str] = ()) -> int:
     """Remove the bundles of a scope, of a user or with some ids; returns their number."""
-    condition = _caches.c.id.in_(ids)
+    condition: ColumnElement[bool] = _caches.c.id.in_(ids)
     if scope:
         condition = _caches.c.scope == scope
     elif user:

@@ -33,6 +33,7 @@ ELSEWHERE: Final = {
     "corral convert digits.yaml | kubectl": "needs a cluster",
     "corral submit -f examples/alnair/base.yaml": "trains with libraries that are not installed here",
     "corral deploy plan": "needs machines that SSH reaches; tests/deploy/test_check_over_ssh.py has some",
+    "corral deploy up": "needs machines that SSH reaches; tests/deploy/test_up_on_hosts.py has some",
     "corral deploy check": "needs machines that SSH reaches; tests/deploy/test_check_over_ssh.py has some",
     "corral deploy init --from": "needs another system's list; tests/deploy/test_host_lists.py has them",
     "corral openpai": "needs files of an OpenPAI cluster; tests/endtoend/test_openpai_import.py has them",

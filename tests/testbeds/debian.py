@@ -46,16 +46,16 @@ def _archive() -> Path:
         if not archive.exists():
             with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=cache) as scratch:
                 tree, packed = Path(scratch) / "tree", Path(scratch) / "tree.tar"
-                _run("debootstrap", *_OPTIONS, release, str(tree), _mirror(release))
+                run("debootstrap", *_OPTIONS, release, str(tree), mirror_of(release))
                 for name in _LEFT_OUT:
                     shutil.rmtree(tree / name)
                     (tree / name).mkdir()
-                _run("tar", "--numeric-owner", "-C", str(tree), "-cf", str(packed), ".")
+                run("tar", "--numeric-owner", "-C", str(tree), "-cf", str(packed), ".")
                 packed.rename(archive)
     return archive
 
 
-def _mirror(release: str) -> str:
+def mirror_of(release: str) -> str:
     """The mirror from which this machine's apt gets the release."""
     words = ["apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]
     for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines():
@@ -64,7 +64,8 @@ def _mirror(release: str) -> str:
     raise RuntimeError(f"this machine's apt has no source of {release} main")
 
 
-def _run(*words: str) -> None:
+def run(*words: str) -> None:
+    """Run a program that may be one of root's. Raises RuntimeError with its last output."""
     env = os.environ | {"PATH": _path()}
     done = subprocess.run(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS, check=False

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -29,6 +32,8 @@ _MOST_COMPLAINTS: Final = 256 * 1024
 """Bytes that may come on standard error."""
 _SSH_FAILED: Final = 255
 _PIECE: Final = 64 * 1024
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 _LONGEST_SOCKET: Final = 40
 """Characters of a folder whose sockets have names that the system takes (104 with ssh's own part)."""
 
@@ -116,7 +121,7 @@ class Ssh:
         process = await asyncio.create_subprocess_exec(
             self._program, *chosen, *self._words(host), *words,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"}, start_new_session=True, limit=_PIECE,
+            env={**os.environ, "LC_ALL": "C"}, start_new_session=True, limit=_PIECE, preexec_fn=_end_with_parent,
         )  # fmt: skip
         return Session(host, process, str(self._known_hosts))
 
@@ -227,6 +232,12 @@ class Session:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+
+def _end_with_parent() -> None:
+    """Let this process be ended with the one that started it, also by kill -9; other systems than Linux cannot."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _quoted(path: Path, *, tokens: bool = False) -> str:

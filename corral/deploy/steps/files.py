@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ SYSCTLS_FILE: Final = "/etc/sysctl.d/90-corral.conf"
 CONTAINERD_FILE: Final = "/etc/containerd/config.toml"
 KUBEADM_FILE: Final = "/etc/kubernetes/corral.yaml"
 _MARK: Final = "# Written by corral deploy.\n"
-_READ: Final = 16384
+MOST_READ: Final = 16384
 """Bytes of a file that the probe sends: one of this size may be longer."""
 _SECRET: Final = re.compile(r"(?i)(pass|auth|token|secret|credential)([^=:\s]*\s*[=:]\s*)\S.*")
 _IN_ADDRESS: Final = re.compile(r"//[^/@\s]+@")
@@ -109,18 +110,25 @@ def kubeadm_text(hosts: Hosts, host: Host, address: str) -> str:
     return _MARK + yaml.safe_dump_all([cluster, start], sort_keys=False)
 
 
-def file_step(facts: Facts, path: str, wanted: str) -> Step:
-    """The step that writes a file, with the difference from the one that is there; values of secrets are masked."""
+def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False) -> Step:
+    """The step that writes a file, with the difference from the one that is there; values of secrets are masked.
+
+    `done` says whether `up` does it. It refuses a file that has changed since these facts.
+    """
     there = facts.files.get(path)
+    content = wanted.encode(errors="surrogateescape")
+    digest = "any" if there is not None and len(there) >= MOST_READ else hashlib.sha256(there or b"").hexdigest()
+    call = ("write_file", path, "none" if there is None else digest) if done else ()
     if there is None:
-        return Step("file", f"write {path}", True, tuple(f"+{line}" for line in wanted.splitlines()))
-    if len(there) >= _READ:
-        return Step("file", f"replace {path}", True, ("it is too long to be compared",))
-    before = there.decode(errors="replace")
-    if before == wanted:
+        added = tuple(f"+{line}" for line in wanted.splitlines())
+        return Step("file", f"write {path}", True, added, call, content)
+    if len(there) >= MOST_READ:
+        return Step("file", f"replace {path}", True, ("it is too long to be compared",), call, content)
+    if there == content:
         return Step("file", f"{path} is as wanted", False)
+    before = there.decode(errors="replace")
     lines = difflib.unified_diff(before.splitlines(), wanted.splitlines(), lineterm="", n=1)
-    return Step("file", f"change {path}", True, tuple(_shown(line) for line in list(lines)[2:]))
+    return Step("file", f"change {path}", True, tuple(_shown(line) for line in list(lines)[2:]), call, content)
 
 
 def _shown(line: str) -> str:

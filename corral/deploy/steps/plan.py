@@ -14,8 +14,11 @@ from corral.deploy.steps import files, kubeadm
 from corral.deploy.steps.step import HostPlan, Step
 
 PACKAGES: Final = ("conntrack", "ethtool", "iptables", "kmod", "socat")
+INSTALL: Final = "install_packages"
+"""The function of `do.sh` that installs packages."""
 CONTAINERD_VERSION: Final = "2.1"
 """The least version of containerd: older ones hand devices of claims to no container."""
+_FSTAB: Final = "/etc/fstab"
 _ADMIN, _KUBELET = "/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf"
 _UNPLANNED: Final = ("storage", "hadoop")
 """Roles whose own steps are not planned yet."""
@@ -41,18 +44,19 @@ def _host_plan(
     notes = tuple(f"Steps for the role {role} are not planned yet." for role in host.roles if role in _UNPLANNED)
     if host.name not in facts:
         refusal = survey.refusals.get(host.name)
-        return HostPlan(host.name, host.roles, (), (refusal.message if refusal else "it was not looked at",), notes)
+        bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
+        return HostPlan(host.name, host.roles, (), bars, notes, bars)
     own = facts[host.name]
-    obstacles = tuple(_obstacles(hosts, host, first, facts))
+    bars = tuple(_bars(host, own))
+    obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
     if not in_kubernetes(host):
-        return HostPlan(host.name, host.roles, (), obstacles, notes)
+        return HostPlan(host.name, host.roles, (), obstacles, notes, bars)
     steps = (*_system(own), *_programs(hosts, own), *_join(hosts, host, first, own))
-    return HostPlan(host.name, host.roles, steps, obstacles, notes)
+    return HostPlan(host.name, host.roles, steps, obstacles, notes, bars)
 
 
-def _obstacles(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
-    """What keeps the steps of a host from being done."""
-    own = facts[host.name]
+def _bars(host: Host, own: Facts) -> Iterator[str]:
+    """What on a host itself keeps its steps from being done."""
     if own.sudo not in ("root", "free"):
         yield f"sudo asks {own.user} for a password, or is not there"
     if not in_kubernetes(host):
@@ -61,6 +65,14 @@ def _obstacles(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts])
         yield f"packages are planned for apt-get, and it has {own.manager or 'no package manager'}"
     if "systemctl" not in own.tools:
         yield "it has no systemd"
+    if len(own.files.get(_FSTAB, b"")) >= files.MOST_READ:
+        yield f"its {_FSTAB} is too long to be changed: make it shorter than {files.MOST_READ} bytes"
+
+
+def _obstacles_between(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
+    """What at other hosts, or in the list, keeps a host from joining the cluster."""
+    if not in_kubernetes(host):
+        return
     if first not in facts:
         yield f"the control plane {first} was not reached"
     planes = sum(CONTROL_PLANE in each.roles for each in hosts.hosts)
@@ -70,19 +82,26 @@ def _obstacles(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts])
 
 def _system(own: Facts) -> Iterator[Step]:
     missing = [name for name in PACKAGES if name not in own.packages]
-    yield Step("package", f"install {', '.join(missing)}" if missing else "all packages are installed", bool(missing))
+    title = f"install {', '.join(missing)}" if missing else "all packages are installed"
+    yield Step("package", title, bool(missing), call=(INSTALL, *missing))
     if own.swaps:
-        yield Step("swap", f"turn off {', '.join(area.name for area in own.swaps)}")
-    fstab = own.files.get("/etc/fstab", b"").decode(errors="replace")
+        yield Step("swap", f"turn off {', '.join(area.name for area in own.swaps)}", call=("turn_off_swap",))
+    fstab = own.files.get(_FSTAB, b"").decode(errors="surrogateescape")
     if files.without_swap(fstab) != fstab:
-        yield files.file_step(own, "/etc/fstab", files.without_swap(fstab))
-    yield files.file_step(own, files.MODULES_FILE, files.modules_text())
+        yield files.file_step(own, _FSTAB, files.without_swap(fstab), done=True)
+    yield files.file_step(own, files.MODULES_FILE, files.modules_text(), done=True)
     unloaded = [name for name in files.MODULES if own.modules.get(name) != "loaded"]
-    yield Step("module", f"load {', '.join(unloaded)}" if unloaded else "all modules are loaded", bool(unloaded))
-    yield files.file_step(own, files.SYSCTLS_FILE, files.sysctls_text())
+    title = f"load {', '.join(unloaded)}" if unloaded else "all modules are loaded"
+    yield Step("module", title, bool(unloaded), call=("load_modules", *unloaded))
+    yield files.file_step(own, files.SYSCTLS_FILE, files.sysctls_text(), done=True)
+    # Where br_netfilter is not loaded yet, its settings are not there either, and loading it brings them.
     other = files.differing(files.SYSCTLS, own)
     settings = ", ".join(f"{name} = {files.SYSCTLS[name]}" for name in other)
-    yield Step("sysctl", f"set {settings}" if other else "all settings of the kernel are as wanted", bool(other))
+    title = f"set {settings}" if other else "all settings of the kernel are as wanted"
+    yield Step(
+        "sysctl", title, bool(other),
+        call=("set_kernel", *(f"{files.sysctl_name(name)}={files.SYSCTLS[name]}" for name in other)),
+    )  # fmt: skip
 
 
 def _programs(hosts: Hosts, own: Facts) -> Iterator[Step]:

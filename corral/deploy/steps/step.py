@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 Kind = Literal["package", "program", "swap", "file", "module", "sysctl", "service", "kubeadm", "chart"]
@@ -18,6 +18,10 @@ class Step:
     needed: bool = True
     """Whether it changes something; False where the host is so already."""
     detail: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    """The function of `do.sh` that does it, and its arguments; empty for a step that `up` does not do yet."""
+    content: bytes = field(default=b"", repr=False)
+    """What the function reads: the wanted text of a file."""
 
     def to_document(self) -> dict[str, Any]:
         """The step for programs."""
@@ -33,11 +37,23 @@ class HostPlan:
     steps: tuple[Step, ...] = ()
     obstacles: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    bars: tuple[str, ...] = ()
+    """The obstacles that keep even the steps which need no other host from being done."""
 
     @property
     def changes(self) -> int:
         """How many steps change something."""
         return sum(step.needed for step in self.steps)
+
+    @property
+    def doable(self) -> tuple[Step, ...]:
+        """The steps that are needed and that `up` does, in order."""
+        return tuple(step for step in self.steps if step.needed and step.call)
+
+    @property
+    def later(self) -> tuple[Step, ...]:
+        """The steps that are needed and that `up` does not do yet."""
+        return tuple(step for step in self.steps if step.needed and not step.call)
 
     def to_document(self) -> dict[str, Any]:
         """The plan of the host for programs."""

@@ -1,0 +1,87 @@
+"""What came of the steps of each host, and what a failure says: one sentence and the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from corral.deploy.checks.connection import Refusal
+from corral.deploy.steps.step import HostPlan, Step
+from corral.spec.errors import shorten
+
+State = Literal["prepared", "failed", "not reached", "obstructed"]
+_AGAIN: Final = "then run up again"
+_KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
+    ("No space left on device|not have enough free space", "its disk is full", f"Free some space (df -h), {_AGAIN}."),
+    ("corral: busy|Could not get lock", "another step or another installation still runs on it",
+     f"Wait for its end (ps -ef), {_AGAIN}."),
+    ("corral: changed", "someone changed the file since it was looked at", "Run up again to compare with the new file."),
+    ("Unable to locate package|has no installation candidate|Depends: .* (but it is not|is not) ", "a package is missing",
+     f"Put its .deb file into the folder of --packages, {_AGAIN}."),
+    ("Temporary failure resolving|Could not connect to|Failed to fetch|Unable to fetch",
+     "it reaches no source of packages", "Give the packages as .deb files in a folder (--packages)."),
+    ("does not match system|wrong architecture", "a package is of another architecture",
+     f"Put the .deb files of its architecture into the folder of --packages, {_AGAIN}."),
+    ("Read-only file system", "its file system is mounted read-only", f"Mount it for writing (dmesg tells why), {_AGAIN}."),
+    ("a password is required|not in the sudoers", "sudo asks for a password",
+     f"Let the account use sudo without one, {_AGAIN}."),
+    ("Module .* not found", "its kernel has not the module", f"Install the modules of the running kernel, {_AGAIN}."),
+    ("swapoff: .*Cannot allocate memory", "it has not the memory to take back what is in swap",
+     f"Stop what needs the memory, {_AGAIN}."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one host's steps."""
+
+    state: State
+    done: tuple[str, ...] = ()
+    """The titles of the steps that were done now."""
+    refusal: Refusal | None = None
+    """Why it did not go on."""
+
+
+def failure_of(step: Step, output: str) -> Refusal:
+    """Why a step failed, from what it printed."""
+    for pattern, says, remedy in _KNOWN:
+        if re.search(pattern, output):
+            return Refusal(f"cannot {step.title}: {says}", remedy)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    last = "".join(char for char in lines[-1] if char.isprintable()) if lines else "nothing"
+    return Refusal(f"cannot {step.title}: it said {shorten(last, 200)}", f"Read the host's log, {_AGAIN}.")
+
+
+def without_effect(outcome: Outcome, plan: HostPlan) -> Outcome:
+    """The outcome of a host by a look at it afterwards: a step that is still needed has failed."""
+    if outcome.state != "prepared" or not (plan.bars or plan.doable):
+        return outcome
+    what = plan.bars[0] if plan.bars else f"it is still needed to {plan.doable[0].title}"
+    return Outcome(
+        "failed", outcome.done, Refusal(f"all steps were done, but {what}", f"Read the host's log, {_AGAIN}.")
+    )
+
+
+def document(cluster: str, plans: Iterable[HostPlan], outcomes: dict[str, Outcome], logs: str) -> dict[str, Any]:
+    """The outcome for programs."""
+    return {
+        "cluster": cluster,
+        "logs": logs,
+        "hosts": [
+            {
+                "name": plan.name,
+                "roles": list(plan.roles),
+                "state": outcomes[plan.name].state,
+                "done": list(outcomes[plan.name].done),
+                "later": [step.title for step in plan.later],
+                **_why(outcomes[plan.name].refusal),
+            }
+            for plan in plans
+        ],
+    }
+
+
+def _why(refusal: Refusal | None) -> dict[str, str]:
+    return {} if refusal is None else {"message": refusal.message, "remedy": refusal.remedy}

@@ -1,0 +1,202 @@
+"""Start hosts of our own on a bridge that only this machine reaches, and take them down, also after a killed test run.
+
+Addresses and names come from the bridge's subnet, which no other test process has. What a killed run left is found by
+its folder, whose owner has ended, and removed before the next hosts start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.testbeds.hosts.roots import INIT, root
+from tests.testbeds.kubernetes import remains
+from tests.testbeds.kubernetes.cgroups import Tree
+from tests.testbeds.kubernetes.networks import Bridge
+from tests.testbeds.kubernetes.networks import remove as remove_bridge
+from tests.waiting import pause
+
+_FOLDERS: Final = "corral-hosts-"
+_GUARD: Final = 180
+"""Seconds against hanging, of a start or an end."""
+_ORDERLY_END: Final = signal.SIGRTMIN + 4
+"""Tells systemd to power off."""
+_START: Final = """
+for folder in "$1"/*; do [ ! -d "$folder/$2" ] || echo $$ > "$folder/$2/cgroup.procs"; done
+[ ! -d "$1/$2" ] || echo $$ > "$1/$2/cgroup.procs"
+shift 2
+exec setpriv --pdeathsig KILL "$@"
+"""
+
+
+class Machines:
+    """Running hosts; `address` has that of each, and `key` lets their account `admin` in, who has sudo."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        sweep()
+        self.home = Path(tempfile.mkdtemp(prefix=_FOLDERS))
+        remains.write_owner(self.home)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.bridge = Bridge()
+        remains.write_owner(self.home, self.bridge.name)
+        self.address = {name: f"{self.bridge.subnet}.{11 + at}" for at, name in enumerate(names)}
+        self.key = self.home / "key"
+        try:
+            _make_key(self.key)
+            for name in names:
+                _prepare(self.home / name, name, self.key)
+                self._boot(name)
+            for name in names:
+                self._wait(name)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every host in order, then remove what is left of them."""
+        for name in self._processes:
+            self.power_off(name)
+        _remove(self.home, self.bridge.name)
+
+    def power_off(self, name: str) -> None:
+        """End a host as its power button does; its files stay."""
+        process = self._processes[name]
+        with contextlib.suppress(ProcessLookupError, IndexError):
+            os.kill(self._first_process(process), _ORDERLY_END)
+        try:
+            process.wait(timeout=_GUARD)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def run(self, name: str, command: str, text: bytes = b"") -> str:
+        """Run a command as root on a host over SSH; returns what it printed. Raises RuntimeError."""
+        done = subprocess.run(
+            [*self._ssh(name), f"sudo sh -ec '{command}'"], input=text, capture_output=True, check=False, timeout=_GUARD
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command} on {name} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+        return done.stdout.decode()
+
+    def _ssh(self, name: str) -> list[str]:
+        options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
+        chosen = [word for option in options for word in ("-o", option)]
+        return ["ssh", "-F", "none", *chosen, "-i", str(self.key), f"admin@{self.address[name]}"]
+
+    def _boot(self, name: str) -> None:
+        folder, address = self.home / name, self.address[name]
+        network = _network(self.bridge.name, name)
+        _run("ip", "netns", "add", network)
+        outside = f"v{self.bridge.name[3:].replace('-', '')}{address.rpartition('.')[2]}"
+        link = f"link add {outside} master {self.bridge.name} type veth peer name eth0 netns {network}"
+        _run("ip", *link.split())
+        _run("ip", "link", "set", outside, "up")
+        for words in (
+            "link set lo up", f"address add {address}/24 dev eth0", "link set eth0 up",
+            f"route add default via {self.bridge.gateway}",
+        ):  # fmt: skip
+            _run("ip", "-n", network, *words.split())
+        _run("ip", "netns", "exec", network, "sysctl", "-qw", "net.ipv4.ip_forward=0")  # it has this machine's at first
+        _run("mount", "-t", "overlay", "overlay", "-o", _overlay(folder), str(folder / "root"))
+        cgroup = Tree(f"{self.home.name}-{name}")
+        cgroup.create()
+        nspawn = (
+            "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", f"--directory={folder / 'root'}",
+            f"--machine={name}", f"--network-namespace-path=/run/netns/{network}", "--capability=all",
+            "--private-users=no", "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only",
+            f"--bind={folder / 'containerd'}:/var/lib/containerd", "--bind=/dev/kmsg", INIT,
+        )  # fmt: skip
+        env = os.environ | {
+            "SYSTEMD_SECCOMP": "0",
+            "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "yes",
+            "SYSTEMD_NSPAWN_USE_CGNS": "1",
+        }
+        with (folder / "log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                ["sh", "-ec", _START, "start", "/sys/fs/cgroup", cgroup.path.lstrip("/"), *nspawn],
+                env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def _wait(self, name: str) -> None:
+        """Wait until its SSH server lets the account in."""
+        begun = time.monotonic()
+        said = ""
+        while self._processes[name].poll() is None and time.monotonic() - begun < _GUARD:
+            words = [*self._ssh(name)[:-1], "-o", "ConnectTimeout=10", self._ssh(name)[-1], "true"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return
+            said = done.stderr
+            time.sleep(pause(begun))
+        raise RuntimeError(f"{name} did not start: {said} {(self.home / name / 'log').read_text(errors='replace')}")
+
+    @staticmethod
+    def _first_process(nspawn: subprocess.Popen[bytes]) -> int:
+        """The id, as this machine has it, of the host's PID 1: nspawn's child."""
+        children = Path(f"/proc/{nspawn.pid}/task/{nspawn.pid}/children").read_text().split()
+        return int(children[0])
+
+
+def sweep() -> None:
+    """Remove the hosts whose test run ended without stopping them."""
+    for home in list(remains.orphans(_FOLDERS)):
+        with contextlib.suppress(FileNotFoundError):  # another run may remove it too
+            _remove(home, json.loads((home / "owner.json").read_text())["bridge"])
+
+
+def _remove(home: Path, bridge: str) -> None:
+    names = [path.name for path in home.iterdir() if path.is_dir()]
+    for name in names:
+        Tree(f"{home.name}-{name}").remove()
+    remains.unmount(home)
+    for name in names if bridge else ():
+        subprocess.run(["ip", "netns", "delete", _network(bridge, name)], check=False, capture_output=True)
+    if bridge:
+        remove_bridge(bridge)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _prepare(folder: Path, name: str, key: Path) -> None:
+    """Make the layers of a host: its own name and SSH host key, and the key that its account takes."""
+    for part in ("root", "upper", "work", "containerd"):
+        (folder / part).mkdir(parents=True)
+    (folder / "upper").chmod(0o755)
+    ssh, home = folder / "upper/etc/ssh", folder / "upper/home/admin"
+    for path in (ssh, home / ".ssh"):
+        path.mkdir(parents=True)
+    (folder / "upper/etc/hostname").write_text(f"{name}\n")
+    (folder / "upper/etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")
+    # A host has no name server: a question ends at once, and not after ten seconds.
+    (folder / "upper/etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
+    _make_key(ssh / "ssh_host_ed25519_key")
+    account = (root() / "home/admin").stat()
+    (home / ".ssh/authorized_keys").write_bytes(key.with_suffix(".pub").read_bytes())
+    for path in (home, home / ".ssh", home / ".ssh/authorized_keys"):
+        os.chown(path, account.st_uid, account.st_gid)
+
+
+def _overlay(folder: Path) -> str:
+    return f"lowerdir={root()},upperdir={folder / 'upper'},workdir={folder / 'work'}"
+
+
+def _network(bridge: str, name: str) -> str:
+    return f"{bridge}-{name}"
+
+
+def _make_key(path: Path) -> None:
+    _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_GUARD)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
