@@ -1,6 +1,6 @@
 """Advice from the reports of a job's ranks: each with the figure that led to it and the gain that it may bring, best first.
 
-The thresholds of device use and imbalance are those of OpenPAI's profiler.
+The thresholds of device use and imbalance are those of the usual kind (device use below 85 %, imbalance above 0.15).
 """
 
 from __future__ import annotations
