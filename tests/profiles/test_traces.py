@@ -123,7 +123,7 @@ def test_a_trace_that_unpacks_to_very_much_is_refused() -> None:
             pass
 
 
-@pytest.mark.parametrize("data", [b"plain", gzip.compress(b"x" * 1000)[:-12], b""])
+@pytest.mark.parametrize("data", [b"plain", gzip.compress(b"x" * 1000)[:-12], b""], ids=["plain", "cut", "empty"])
 def test_a_trace_that_is_not_compressed_whole_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput, match="compressed"):
         list(unpacked(data))
