@@ -22,6 +22,7 @@ from corral.service.jobs.compile_caches import Measured
 
 router = APIRouter(tags=["caches"])
 _BINARY: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
+_SENT: Final = {"content": _BINARY["content"] | {"application/octet-stream": _BINARY["content"]["application/gzip"]}}
 _FILE: Final = {status: shown for status, shown in answers(None, also=(409,)).items() if status != 200} | {
     200: {"description": "A tar.gz archive", **_BINARY},
 }
@@ -72,7 +73,7 @@ async def read_bundle(request: Request, actor: Caller, digest: _Digest, attempt:
     "/runtime/cache/bundle",
     status_code=204,
     responses=answers(None, 204, also=(409, 413)),
-    openapi_extra={"requestBody": {"required": True, "description": "A tar.gz archive of regular files.", **_BINARY}},
+    openapi_extra={"requestBody": {"required": True, "description": "A tar.gz archive of regular files.", **_SENT}},
 )
 async def publish_bundle(
     request: Request,

@@ -62,8 +62,8 @@ def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_fa
 
 
 def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 150")
-    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/150 on \S+ rank 0 of {}, loss ([\d.]+)")
+    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 400 --pause 0.3")
+    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/400 on \S+ rank 0 of {}, loss ([\d.]+)")
 
 
 def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_it_was_asked_for(

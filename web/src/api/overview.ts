@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { CellTree, EstimateReport, JobEfficiency, Ledger, Page, Receipt, SeriesAnswer, ShadowComparisons, WaitingLine } from './types';
+import type { CellTree, EstimateReport, JobCache, JobEfficiency, Ledger, Page, Receipt, SeriesAnswer, ShadowComparisons, WaitingLine } from './types';
 
 const SLOWLY = 15_000;
 /** Cells and devices in one answer; the marks of what is beyond it are left out of the map. */
@@ -63,6 +63,16 @@ export const efficiency = (job: string, going: boolean) =>
     queryFn: ({ signal }) => call<JobEfficiency>(`/jobs/${part(job)}/efficiency`, { signal }),
     staleTime: SLOWLY,
     refetchInterval: going ? 4 * SLOWLY : false,
+    retry: false,
+  });
+
+/** What its tasks made of the cache of compiled code; `going` is whether it still runs. */
+export const cache = (job: string, going: boolean) =>
+  queryOptions({
+    queryKey: ['jobs', 'cache', job],
+    queryFn: ({ signal }) => call<JobCache>(`/jobs/${part(job)}/cache`, { signal }),
+    staleTime: SLOWLY,
+    refetchInterval: going ? SLOWLY : false,
     retry: false,
   });
 

@@ -11,6 +11,7 @@ import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
 import { IdleNotice } from './IdleNotice';
+import { JobCache } from './JobCache';
 import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
 import { JobSeries } from './JobSeries';
@@ -36,6 +37,7 @@ export function Overview({ job }: { job: JobDetail }) {
         {!ENDED.has(job.state) && <Placement job={job} />}
         {job.allowed.includes('metrics') && <JobSeries job={job} />}
         {job.allowed.includes('metrics') && <JobEfficiency job={job} />}
+        <JobCache job={job} />
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">
           <h2 className="heading">
