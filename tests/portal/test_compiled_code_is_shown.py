@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.portal.harness import Portal
 
 # It stands for a compiler that keeps its results in the folder that it is told.
-COMPILES = 'test -e "$CCACHE_DIR/a" || printf x > "$CCACHE_DIR/a"'
+COMPILES = 'mkdir -p "$CCACHE_DIR"; test -e "$CCACHE_DIR/a" || printf x > "$CCACHE_DIR/a"'
 
 
 def compiled(portal: Portal, name: str) -> str:
