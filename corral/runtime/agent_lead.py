@@ -40,7 +40,6 @@ class _Joined:
     channel: Channel
     slots: int
     answers: dict[int, asyncio.Future[int]] = field(default_factory=dict)
-    leaving: bool = False
 
 
 class Leader:
@@ -141,10 +140,7 @@ class Leader:
         return True
 
     def _hosts(self) -> list[str]:
-        return [
-            f"{self._name}:{self._slots}",
-            *(f"{name}:{m.slots}" for name, m in self._members.items() if not m.leaving),
-        ]
+        return [f"{self._name}:{self._slots}", *(f"{name}:{m.slots}" for name, m in self._members.items())]
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one member, from joining to leaving."""
@@ -159,7 +155,6 @@ class Leader:
         try:
             while True:
                 answer = await channel.receive()
-                member.leaving |= answer.get("leaving") is True
                 future = member.answers.pop(int(answer.get("number", 0)), None)
                 if future is not None and not future.done():
                     future.set_result(int(answer.get("exit", UNREACHABLE)))

@@ -59,11 +59,6 @@ class Agents:
     def lead(self, script: str, *options: str, **env: str) -> None:
         self.start("lead", "worker-0", *options, "--", "sh", "-c", script, **env)
 
-    def line(self, name: str) -> str:
-        output = self.running[name].stdout
-        assert output is not None
-        return output.readline()
-
     def finish(self, name: str) -> tuple[int, str]:
         output, _ = self.running[name].communicate(timeout=60)
         return self.running[name].returncode, output
@@ -137,40 +132,6 @@ def test_a_member_that_leaves_is_no_host_any_more_and_its_command_is_lost(agents
     agents.running["worker-1"].send_signal(signal.SIGTERM)
     assert agents.finish("worker-1")[0] == 143
     assert agents.finish("worker-0") == (0, "255\nworker-0:1\n")
-    assert start_time(pid) == -1
-
-
-def test_a_member_that_leaves_softly_is_no_host_while_its_command_ends_by_itself(agents: Agents) -> None:
-    agents.start("join", "worker-1", "--leave-seconds=600")
-    listed = 'until [ "$("$CORRAL_AGENT_DIR/hosts")" = worker-0:1 ]; do sleep 0.1; done; touch "$OLDPWD/left"; wait'
-    waits = "'touch here; until [ -e ../worker-0/left ]; do sleep 0.1; done; exit 4'"
-    agents.lead(f"cd /; (ssh worker-1 {waits}; echo $?) & {listed}", "--wait-for=2")
-    _until(lambda: (agents.folder / "worker-1" / "here").exists())
-    agents.running["worker-1"].send_signal(signal.SIGTERM)
-    assert agents.finish("worker-1")[0] == 143
-    assert agents.finish("worker-0") == (0, "4\n")
-
-
-def test_a_member_that_leaves_softly_ends_at_the_second_signal(agents: Agents) -> None:
-    agents.start("join", "worker-1", "--leave-seconds=600")
-    listed = 'until [ "$("$CORRAL_AGENT_DIR/hosts")" = worker-0:1 ]; do sleep 0.1; done; echo left; wait'
-    agents.lead(f"(ssh worker-1 sleep 600; echo $?) & {listed}", "--wait-for=2")
-    pid = _child_running(agents.running["worker-1"].pid, "sleep")
-    agents.running["worker-1"].send_signal(signal.SIGTERM)
-    assert agents.line("worker-0") == "left\n"
-    assert start_time(pid) != -1
-    agents.running["worker-1"].send_signal(signal.SIGTERM)
-    assert agents.finish("worker-1")[0] == 143
-    assert agents.finish("worker-0") == (0, "255\n")
-    assert start_time(pid) == -1
-
-
-def test_a_member_whose_time_to_leave_is_over_ends_its_commands(agents: Agents) -> None:
-    agents.start("join", "worker-1", "--leave-seconds=0.5")
-    agents.lead("ssh worker-1 sleep 600", "--wait-for=2")
-    pid = _child_running(agents.running["worker-1"].pid, "sleep")
-    agents.running["worker-1"].send_signal(signal.SIGTERM)
-    assert agents.finish("worker-1")[0] == 143
     assert start_time(pid) == -1
 
 
