@@ -112,14 +112,9 @@ def run_command(**asked: Any) -> int:
 def _machines(client: Client, names: Sequence[str]) -> list[Machine]:
     """Return the named nodes, or all that are ready and not closed. Raises NotFound."""
     from corral.cli.benchmark_run import machine_of
+    from corral.cli.paging import items
 
-    found, after = [], ""
-    while True:
-        page = client.nodes(after=after)
-        found += page["items"]
-        after = page["next"] or ""
-        if not after or len(found) > _MOST_NODES:
-            break
+    found = items(client.nodes, _MOST_NODES)
     known = {node["name"]: node for node in found} | {node["name"].partition("/")[2]: node for node in found}
     for name in names:
         if name not in known:

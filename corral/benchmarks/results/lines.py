@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
@@ -121,12 +122,6 @@ def summary(results: Iterable[NodeResult]) -> Mapping[str, tuple[float, float, f
 def without_rank(metric: str) -> str:
     """Return a metric's name without the number of the process."""
     return re.sub(r":\d+$", "", metric)
-
-
-def median(values: list[float]) -> float:
-    """Return the middle of some values, of which there is one at least."""
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def of_nodes(told: Iterable[Told], nodes: Mapping[int, str], benchmark: str) -> dict[str, dict[str, float]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
-from corral.benchmarks.results.lines import NodeResult, median, without_rank
+from corral.benchmarks.results.lines import NodeResult, without_rank
 from corral.benchmarks.rules.document import Rule
 from corral.kernel.errors import InvalidInput
 
