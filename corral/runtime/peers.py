@@ -51,6 +51,14 @@ class Address(NamedTuple):
     ports: dict[str, list[int]]
 
 
+def _accepted(status: int, why: str = "") -> None:
+    """Raise Refused for an answer of 401, 403 or 404, with the reason `why`, and OSError for any other above 299."""
+    if status in (401, 403, 404):
+        raise Refused(f"the server answers {status}{why}")
+    if status >= 300:
+        raise OSError(f"the server answers {status}")
+
+
 class Api:
     """A client for the few server calls that a task may make.
 
@@ -82,10 +90,7 @@ class Api:
             raise OSError(str(error)) from error
         finally:
             connection.close()
-        if answer.status in (401, 403, 404):
-            raise Refused(f"the server answers {answer.status}: this task's job does not run")
-        if answer.status >= 300:
-            raise OSError(f"the server answers {answer.status}")
+        _accepted(answer.status, ": this task's job does not run")
         try:
             return json.loads(content) if content else None
         except ValueError as error:
@@ -102,10 +107,7 @@ class Api:
         try:
             connection.request("GET", self._prefix + path, None, {"Authorization": f"Bearer {self._token}"})
             answer = connection.getresponse()
-            if answer.status in (401, 403, 404):
-                raise Refused(f"the server answers {answer.status}")
-            if answer.status >= 300:
-                raise OSError(f"the server answers {answer.status}")
+            _accepted(answer.status)
             while data := answer.read(piece):
                 yield data
             if answer.length:
@@ -139,10 +141,7 @@ class Api:
             raise OSError(str(error)) from error
         finally:
             connection.close()
-        if answer.status in (401, 403, 404):
-            raise Refused(f"the server answers {answer.status}")
-        if answer.status >= 300:
-            raise OSError(f"the server answers {answer.status}")
+        _accepted(answer.status)
 
     def _connection(self) -> http.client.HTTPConnection:
         import http.client
