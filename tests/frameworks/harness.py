@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from corral.frameworks import Gang, TaskCommand, framework
 from corral.frameworks.references import RUNTIME
 from corral.runtime import agent
 from tests.reserved import free_port
+from tests.waiting import pause
 
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+-\d+):(?:(host)|port:([a-z0-9-]+))\)")
 _SECRET = re.compile(r"\$\(secret:([a-z-]+)\)")
@@ -95,6 +97,18 @@ class LocalGang:
                 raise AssertionError(f"{name} ended before {text!r}; its log:\n{self.log(name)[-4000:]}")
             time.sleep(0.05)
         raise AssertionError(f"no {text!r} in the log of {name}:\n{self.log(name)[-4000:]}")
+
+    def wait_for_port(self, name: str, port: str, seconds: float = 400) -> None:
+        """Wait until a task accepts connections at one of its ports."""
+        begun = time.monotonic()
+        while time.monotonic() < begun + seconds:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", self.port(name, port)), timeout=60).close()
+                return
+            if self.processes[name].poll() is not None:
+                raise AssertionError(f"{name} ended before it listened; its log:\n{self.log(name)[-4000:]}")
+            time.sleep(pause(begun))
+        raise AssertionError(f"{name} does not listen for {port!r}:\n{self.log(name)[-4000:]}")
 
     def terminate(self, name: str) -> None:
         """Send SIGTERM to a task's process group, as an engine does."""

@@ -129,7 +129,8 @@ def test_jupyter_answers_on_its_own_path_to_its_token_alone(tmp_path: Path) -> N
     with_code(tmp_path, "notebook", "main-0")
     with local_gang(tmp_path, environment("notebook")) as local:
         local.start(example("notebook/job.yaml", "main-0"))
-        local.wait_for("main-0", "is running at")
+        local.wait_for("main-0", "is running at")  # said before the port is bound
+        local.wait_for_port("main-0", "notebook")
         base = f"http://127.0.0.1:{local.port('main-0', 'notebook')}/proxy/{JobId('0123456789abc')}/main-0/notebook"
         token = {"Authorization": "token test-secret-notebook"}
         assert httpx2.get(f"{base}/api/contents", timeout=60).status_code == 403
