@@ -59,12 +59,17 @@ def measure() -> dict[str, float]:
 
 def _round(name: str, python: str, program: str) -> tuple[float, float]:
     with running_server() as server:
-        return _first_step(server, f"{name}-cold", python, program), _first_step(server, f"{name}-warm", python, program)
+        return _first_step(server, f"{name}-cold", python, program), _first_step(
+            server, f"{name}-warm", python, program
+        )
 
 
 def _first_step(server: Server, name: str, python: str, program: str) -> float:
     """Run the program as a job; the seconds that it printed. Raises RuntimeError when it fails."""
-    role = {"command": [python, "-c", program], "env": {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}}
+    role = {
+        "command": [python, "-c", program],
+        "env": {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"},
+    }
     file = server.data.parent / f"{name}.json"
     file.write_text(json.dumps({"name": name, "compileCache": "user", "roles": {"worker": role}}))
     done = server.corral("submit", "-f", str(file))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.benchmark_scheduler import scheduler_command
 from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import FORMATS, output_option, paint, say, show, table
 from corral.kernel.errors import NotFound
@@ -37,12 +38,15 @@ def benchmark_command() -> None:
     """
 
 
+benchmark_command.add_command(scheduler_command)
+
+
 @benchmark_command.command("list")
 @output_option
 def list_command(output: str) -> None:
-    """List suites, and benchmarks with their metrics and parameters."""
+    """List suites, workloads for schedulers, and benchmarks with their metrics and parameters."""
     from corral.benchmarks.suite.catalogue import KINDS
-    from corral.benchmarks.suites.named import names
+    from corral.benchmarks.suites.named import names, workload_names
 
     rows = [
         {
@@ -54,9 +58,9 @@ def list_command(output: str) -> None:
         }
         for name, kind in KINDS.items()
     ]
-    if show({"suites": names(), "benchmarks": rows}, output, names=[*names()]):
+    if show({"suites": names(), "workloads": workload_names(), "benchmarks": rows}, output, names=[*names()]):
         return
-    click.echo(f"Suites: {', '.join(names())}\n")
+    click.echo(f"Suites: {', '.join(names())}\nWorkloads for schedulers: {', '.join(workload_names())}\n")
     cells = [(name, kind.what, "PyTorch" if kind.torch else "") for name, kind in KINDS.items()]
     click.echo(table(("BENCHMARK", "WHAT IT MEASURES", "NEEDS"), cells))
 

@@ -78,8 +78,13 @@ class Client:
         self.url = url.rstrip("/")
         self.token = token
         self.ca = ca
-        self._patience, self._waiting = patience, waiting
-        self._transport = Transport(url, token, ca=ca, timeout=timeout, patience=patience, waiting=waiting)
+        self._timeout, self._patience, self._waiting = timeout, patience, waiting
+        self._transport = self._connected()
+
+    def _connected(self) -> Transport:
+        return Transport(
+            self.url, self.token, ca=self.ca, timeout=self._timeout, patience=self._patience, waiting=self._waiting
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -102,7 +107,7 @@ class Client:
         signed = self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
         self._transport.close()
-        self._transport = Transport(self.url, self.token, ca=self.ca, patience=self._patience, waiting=self._waiting)
+        self._transport = self._connected()
         return signed
 
     logout = _asks(operations.accounts.logout)

@@ -83,8 +83,51 @@ def test_a_node_that_does_not_become_free_is_told_and_the_others_go_on(platform:
 def test_what_cannot_be_run_is_refused_before_any_job(platform: Platform, tmp_path: Path) -> None:
     for asked, said in (
         (("--nodes", "node9"), "There is no node 'node9'"),
-        (("--suite", "nowhere.yaml"), "nowhere.yaml cannot be read"),
+        (("--suite", "nowhere.yaml"), "is neither a suite (full and quick are there) nor a file"),
         (("--suite", str(tmp_path)), "cannot be read: Is a directory"),
     ):
         done = platform.run("benchmark", "run", *asked)
         assert done.returncode in (2, 3) and said in done.stderr
+
+
+def test_a_workload_is_played_as_jobs_and_its_figures_are_kept(platform: Platform, tmp_path: Path) -> None:
+    workload, results = tmp_path / "workload.yaml", tmp_path / "corral.jsonl"
+    workload.write_text(
+        "name: few\nqueues: 2\nclasses: {one: {gangs: 2, every: 0.2, runs: 0.2}, gang: {gangs: 1, tasks: 2, runs: 0.3}}"
+    )
+    asked = ("benchmark", "scheduler", "--workload", str(workload), "--unit", "cpu=100m", "--results", str(results))
+    done = warm.corral((*asked, "-o", "json"), env=platform.env, seconds=400)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["gangs"], told["ended"], told["problems"]) == (6, 6, [])
+    assert [(each["class"], each["ended"]) for each in told["classes"]] == [("one", 4), ("gang", 2)]
+    assert told["makespanSeconds"] > 0.5 and 0 < told["use"] < 1 and told["capacityUnits"] > 0
+    (line,) = lines(results).values()
+    assert line["node"] == "corral" and line["few/return_code"] == 0 and line["few/one_wait_p50_time"] >= 0
+    compared = json.loads(platform.corral("benchmark", "compare", str(results), str(results), "-o", "json"))
+    assert "few/makespan_time" in {each["metric"] for each in compared}
+
+
+def test_gangs_that_cannot_start_are_stopped_and_told(platform: Platform, tmp_path: Path) -> None:
+    holder = {"name": "holder", "roles": {"main": {"replicas": 16, "resources": {"cpu": "0.1", "devices": 1}}}}
+    holder["roles"]["main"]["command"] = "sleep 1000"  # type: ignore[index]
+    held = platform.client.submit(json.dumps(holder))
+    platform.until(held["id"], lambda job: job["state"] == "running")
+    workload = tmp_path / "workload.yaml"
+    workload.write_text("name: none\nclasses: {one: {gangs: 2, runs: 0.1}}")
+    asked = ("--workload", str(workload), "--unit", "devices=1", "--wait", "1", "--results", str(tmp_path / "results"))
+    done = warm.corral(("benchmark", "scheduler", *asked), env=platform.env, seconds=400)
+    assert done.returncode == 1
+    assert "2 gangs are stopped: none ended for 1 seconds." in done.stderr
+    assert "0 of 2 gangs ended" in done.stdout
+    jobs = [job for job in platform.client.jobs(q="bench-", limit=20)["items"] if job["state"] == "waiting"]
+    assert jobs == []
+
+
+def test_a_workload_that_the_server_refuses_is_told_in_its_words(platform: Platform) -> None:
+    asked = ("--workload", "gangs", "--scale", "0.001", "--unit", "devices=1000")
+    refused = platform.run("benchmark", "scheduler", *asked)
+    assert refused.returncode == 4 and refused.stdout == "" and "devices" in refused.stderr
+    for unit in ("cpu", "cpu=0", "cpu=-1", "=1", "nvidia.com/gpu=1"):
+        wrong = platform.run("benchmark", "scheduler", "--unit", unit)
+        assert wrong.returncode == 2 and "unit" in wrong.stderr

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "corral"
 PURE = {"kernel", "spec", "frameworks", "model", "scheduler", "launcher", "monitor.rules"}
 PURE |= {"deploy.hosts", "deploy.checks", "deploy.steps", "profiles"}
-PURE |= {f"benchmarks.{name}" for name in ("results", "rules", "suite")}
+PURE |= {f"benchmarks.{name}" for name in ("results", "rules", "suite", "workloads")}
 PURE_IN_TENANTS = {"language", "frameworks", "records"}
 STANDARD_LIBRARY_ONLY = {"kernel", "runtime"}
 # Contracts of the form "only X may": the packages that may; all others are sources.

@@ -1,4 +1,4 @@
-"""Find a suite or a rules file: one of Corral's by its name, or a file."""
+"""Find a suite, a workload or a rules file: one of Corral's by its name, or a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,28 @@ def names() -> list[str]:
     return sorted(path.stem for path in _HERE.glob("*.yaml") if path.stem != "rules")
 
 
+def workload_names() -> list[str]:
+    """Return the names of Corral's own workloads for schedulers."""
+    return sorted(path.stem for path in (_HERE / "workloads").glob("*.yaml"))
+
+
 def suite_text(given: str) -> bytes:
     """Return the text of a suite by its name or path. Raises NotFound, InvalidInput."""
-    return (_HERE / f"{given}.yaml").read_bytes() if given in names() else bounded(Path(given), LARGEST)
+    return _text(given, _HERE, names(), "suite")
+
+
+def workload_text(given: str) -> bytes:
+    """Return the text of a workload by its name or path. Raises NotFound, InvalidInput."""
+    return _text(given, _HERE / "workloads", workload_names(), "workload")
+
+
+def _text(given: str, folder: Path, known: list[str], what: str) -> bytes:
+    if given in known:
+        return (folder / f"{given}.yaml").read_bytes()
+    if not Path(given).exists():
+        have = " and ".join(known)
+        raise NotFound(f"no-such-{what}", f"{given[:100]!r} is neither a {what} ({have} are there) nor a file.")
+    return bounded(Path(given), LARGEST)
 
 
 def rules_text(given: str) -> bytes:

@@ -1,0 +1,1 @@
+"""Workloads for schedulers: what is submitted when, and what became of it."""

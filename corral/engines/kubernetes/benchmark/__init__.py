@@ -1,0 +1,1 @@
+"""Workloads that are played against the scheduler of a Kubernetes cluster."""
