@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from corral.control.core import Core, IntentsRead, Recovered
 from corral.control.core.configuration import Configured
@@ -14,11 +15,15 @@ from corral.model.facts import GUARANTEE_LOST
 from corral.model.store_writes import LiveJob
 from corral.scheduler import GuaranteeLost
 
+ENDED_JOBS: Final = 2000
+"""How many ended jobs tell a policy what service jobs attain: as many as its distribution weighs before it halves them."""
+
 
 async def read_recovered(store: CoreStore, configured: Configured, cursor: int) -> Recovered:
     """All but the machines; raises Unavailable when the store does not answer."""
     receipts, ledger = await store.open_receipts(), await store.ledger()
     usage, user_usage = await store.usage(), await store.user_usage()
+    ended_service = await store.ended_service(ENDED_JOBS)
     cordons, jobs = await store.cordons(), await store.load_live()
     needed = await store.load_jobs(needed_jobs(jobs, ()))
     return Recovered(
@@ -32,6 +37,7 @@ async def read_recovered(store: CoreStore, configured: Configured, cursor: int) 
         ledger=ledger,
         usage=usage,
         user_usage=user_usage,
+        ended_service=ended_service,
     )
 
 

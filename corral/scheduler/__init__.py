@@ -4,6 +4,7 @@ from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.events import (
     Checkpointed,
     ClusterEvent,
+    EndedRecalled,
     EngineUnknown,
     GangNominated,
     GangPlaced,
@@ -54,6 +55,7 @@ __all__ = [
     "GangWithdrawn",
     "GuaranteeLost",
     "History",
+    "EndedRecalled",
     "HistoryRecalled",
     "Hold",
     "JobHistory",

@@ -100,6 +100,12 @@ class JobOver(msgspec.Struct, frozen=True, tag=True):
     job: JobId
 
 
+class EndedRecalled(msgspec.Struct, frozen=True, tag=True):
+    """The device-seconds that jobs had attained which were over before a restart, in the order of their ends."""
+
+    attained: tuple[float, ...]
+
+
 class GangNominated(msgspec.Struct, frozen=True, tag=True):
     """Other gangs (or its own tasks) are terminating for this job; it comes first once they have ended.
 
@@ -164,6 +170,7 @@ ClusterEvent = (
     | WorkReported
     | HistoryRecalled
     | JobOver
+    | EndedRecalled
 )
 QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | NominationLapsed | QueuesConfigured
 PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost | PartFault

@@ -19,7 +19,7 @@ from corral.kernel.units import DEVICE
 from corral.model.commands import EngineCommand
 from corral.model.inventory import Node
 from corral.model.records import JobSummary
-from corral.model.runs import JobRun, TaskRun
+from corral.model.runs import JobRun, Served, TaskRun
 from corral.model.store_writes import (
     AttemptWrite,
     CommitResult,
@@ -48,6 +48,21 @@ _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _COMMAND: Final[msgspec.json.Decoder[EngineCommand]] = msgspec.json.Decoder(EngineCommand)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Ended(msgspec.Struct):
+    """The part of the `JobRun` of an ended job that is read for policies."""
+
+    served: Served | None = None
+
+
+_ENDED: Final = msgspec.json.Decoder(_Ended)
+_ENDED_RUNS: Final = (
+    select(_runs.c.run)
+    .join(_jobs, _jobs.c.id == _runs.c.job)
+    .where(_jobs.c.ended_at.is_not(None), _jobs.c.live.is_(False))
+    .order_by(_jobs.c.ended_at.desc(), _jobs.c.id.desc())
+)
 
 _AT_ONCE: Final = 200
 """Ids in one query at most."""
@@ -125,6 +140,13 @@ class ControlWrites(Database):
         return await self.read(
             lambda connection: _load(connection, _jobs.c.id.in_(wanted), _tasks.c.job.in_(wanted)) if wanted else []
         )
+
+    async def ended_service(self, most: int) -> list[float]:
+        """The device-seconds attained by those of the latest `most` ended jobs that ran, in the order of their ends."""
+        latest = _ENDED_RUNS.limit(most)
+        found = await self.read(lambda connection: [_ENDED.decode(text) for (text,) in connection.execute(latest)])
+        served = (each.served for each in reversed(found))
+        return [each.device_seconds for each in served if each is not None and each.starts]
 
     async def intents(self, after_seq: int, limit: int = 1000) -> list[Intent]:
         """The intents after `after_seq`, in commit order."""

@@ -77,6 +77,19 @@ async def test_who_had_the_machine_before_comes_second_restarts_or_not(house: Ho
     await house.until(first, "waiting")
 
 
+async def test_what_ended_jobs_attained_is_known_after_a_restart(house: House) -> None:
+    control = await house.begin()
+    for name in ("one", "two"):
+        await over(house, await whole(house, name, "a"))
+    async with house.patience():
+        while control.world.cluster.history.ended.count < 2:
+            await house.store.wakeup.wait(0.05)
+    known = control.world.cluster.history.ended
+    await house.abandon()
+    control = await house.begin()
+    assert control.world.cluster.history.ended == known
+
+
 @pytest.mark.parametrize("restarts", [0, 1])
 async def test_of_one_queue_the_user_who_had_the_machine_comes_second_restarts_or_not(
     house: House, restarts: int

@@ -18,6 +18,7 @@ from corral.scheduler import (
     Checkpointed,
     Cluster,
     ElasticGang,
+    EndedRecalled,
     History,
     HistoryRecalled,
     JobOver,
@@ -328,6 +329,21 @@ def test_history_is_the_same_after_it_was_stored_and_recalled() -> None:
     second.give_way(job, (TaskKey("worker", 3),))
     second.planner.fold(HistoryRecalled(job, served))
     assert second.cluster.history.of(job, 31.0) == first.cluster.history.of(job, 31.0)
+
+
+def test_what_ended_jobs_attained_is_the_same_after_it_was_recalled() -> None:
+    first, second = (Life([node("n1")]) for _ in range(2))
+    for number, at in enumerate((0.0, 10.0, 25.0)):
+        name = f"j{number}"
+        first.submit(gang(name, role(1)))
+        first.cycle(at)
+        first.now = at + 5.0 + number
+        first.end(JobId(name))
+        first.planner.fold(JobOver(JobId(name)))
+    known = first.cluster.history.ended
+    assert known.count == 3
+    second.planner.fold(EndedRecalled((5.0, 6.0, 7.0)))
+    assert second.cluster.history.ended == known
 
 
 def test_history_has_what_jobs_report_by_size_and_placement() -> None:

@@ -9,9 +9,10 @@ from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon, Drain
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
+from corral.model.runs import Served
 from corral.model.store_writes import ControlBatch
 from corral.store import Store
-from tests.store.makers import ME, START, new_job
+from tests.store.makers import ME, START, ended, new_job
 
 
 def receipt(job: str, number: int, at: float, **fields: object) -> Receipt:
@@ -106,3 +107,19 @@ async def test_past_use_of_users_is_replaced_and_forgotten_by_queue_and_user(sto
     newer = UserUsage("a", "ada", START + 9, {"devices": 1.5})
     await store.commit(ControlBatch(now, user_usage=(newer,), user_usage_forgotten=(("a", "bob"),)))
     assert await store.user_usage() == [newer, other]
+
+
+async def test_the_service_of_ended_jobs_is_told_in_the_order_of_their_ends(store: Store) -> None:
+    now = await epoch(store)
+    jobs = [new_job(name) for name in ("first", "second", "idle", "live")]
+    for job in jobs:
+        await store.submit(job)
+    served = [Served(5.0, 40.0, 1, START), Served(7.0, 1 / 3, 2, START), Served(0.0, 0.0, 0, START)]
+    ends = [ended(job, at=START + 9 - at) for at, job in enumerate(jobs[:3])]
+    writes = [
+        msgspec.structs.replace(write, run=msgspec.structs.replace(write.run, served=what))
+        for write, what in zip(ends, served, strict=True)
+    ]
+    await store.commit(ControlBatch(now, jobs=tuple(writes)))
+    assert await store.ended_service(10) == [1 / 3, 40.0], "the one that never ran and the one that lives do not count"
+    assert await store.ended_service(1) == [40.0]

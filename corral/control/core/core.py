@@ -39,6 +39,7 @@ from corral.model.store_writes import ControlBatch, JobWrite, ServerEvent
 from corral.model.summary import summarize
 from corral.scheduler import (
     BuiltinPlanner,
+    EndedRecalled,
     EngineUnknown,
     GangNominated,
     GangPlaced,
@@ -102,6 +103,8 @@ class Core:
             self.world.set_timer(job.run.wake_at, job.id)
             self.job_events.adopt(job, now)
         self._recall_losses(recovered)
+        if recovered.ended_service:
+            self.world.fold(EndedRecalled(tuple(recovered.ended_service)))
         self.world.fold(UsageRecalled(tuple(self.usage_history.written.values()), tuple(self.usage_history.of_users)))
         for waiting, preempted_at in self.job_events.receipts.beneficiaries().items():
             if self.world.queue.waiting(waiting) and (self.world.jobs[waiting].run.waits_since or 0.0) <= preempted_at:

@@ -42,6 +42,8 @@ class Recovered(msgspec.Struct, frozen=True):
     ledger: Sequence[LedgerEntry] = ()
     usage: Sequence[QueueUsage] = ()
     user_usage: Sequence[UserUsage] = ()
+    ended_service: Sequence[float] = ()
+    """The device-seconds that the latest ended jobs had attained, in the order of their ends."""
     losses: Sequence[GuaranteeLost] = ()
     """Those that `Core.lost_guarantees` of a core without them asks for."""
 

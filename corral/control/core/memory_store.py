@@ -159,6 +159,7 @@ class MemoryStore:
             ledger=list(self._ledger.values()),
             usage=list(self._usage.values()),
             user_usage=list(self._user_usage.values()),
+            ended_service=self._ended_service(),
         )
 
     def write(self, batch: ControlBatch) -> CommitResult:
@@ -279,6 +280,15 @@ class MemoryStore:
     async def user_usage(self) -> list[UserUsage]:
         """The decayed use of the users of queues."""
         return list(self._user_usage.values())
+
+    async def ended_service(self, most: int) -> list[float]:
+        """The device-seconds attained by those of the latest `most` ended jobs that ran, in the order of their ends."""
+        return self._ended_service()[-most:]
+
+    def _ended_service(self) -> list[float]:
+        over = [row.run for row in self._rows.values() if not row.live and row.run.served is not None]
+        over.sort(key=lambda run: (run.ended_at or 0.0, run.job))
+        return [run.served.device_seconds for run in over if run.served is not None and run.served.starts]
 
     async def outbox(self) -> list[OutboxRow]:
         """The commands not known to have been carried out."""

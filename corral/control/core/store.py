@@ -76,6 +76,10 @@ class CoreStore(Protocol):
         """The decayed use of the users of queues."""
         ...
 
+    async def ended_service(self, most: int) -> Sequence[float]:
+        """The device-seconds attained by those of the latest `most` ended jobs that ran, in the order of their ends."""
+        ...
+
     async def outbox(self) -> Sequence[OutboxRow]:
         """The commands not known to have been carried out, in order."""
         ...

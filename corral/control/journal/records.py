@@ -58,6 +58,7 @@ class State(msgspec.Struct, frozen=True):
     ledger: Sequence[LedgerEntry] = ()
     usage: Sequence[QueueUsage] = ()
     user_usage: Sequence[UserUsage] = ()
+    ended_service: Sequence[float] = ()
     losses: Sequence[GuaranteeLost] = ()
 
 

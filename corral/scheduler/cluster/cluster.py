@@ -27,6 +27,7 @@ from corral.scheduler.events import (
     FOREVER,
     Checkpointed,
     ClusterEvent,
+    EndedRecalled,
     EngineUnknown,
     GangPlaced,
     HistoryRecalled,
@@ -122,6 +123,9 @@ class Cluster:
                 self.freed_count += 1
             case JobOver(job=job):
                 self.history.forget(job)
+                return
+            case EndedRecalled(attained=attained):
+                self.history.ended = self.history.ended.with_jobs(attained)
                 return
             case TasksLeaving() | Checkpointed() | UsageRecalled() | WorkReported() | HistoryRecalled():
                 if not self._hear(event):
