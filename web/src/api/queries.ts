@@ -38,6 +38,8 @@ const LONGEST = 1_000;
 
 /** Jobs that the list begins with; who wants more gets the longest page. */
 const FIRST_PAGE = 60;
+/** Jobs that the command palette shows. */
+const FOUND = 30;
 /** Jobs that one file of the list has at most. */
 const MOST_IN_FILE = 20_000;
 
@@ -87,6 +89,15 @@ export async function everyJob(filter: JobFilter): Promise<{ items: JobSummary[]
   }
   return { items, cut: after !== null };
 }
+
+/** The first jobs that a text finds, newest first; of one user where a user is named. */
+export const jobsCalled = (q: string, user: string, enabled: boolean) =>
+  queryOptions({
+    queryKey: ['jobs', 'called', q, user],
+    queryFn: ({ signal }) => call<Page<JobSummary>>('/jobs', { query: { q, user, limit: FOUND }, signal }),
+    enabled,
+    placeholderData: keepPreviousData,
+  });
 
 /** Jobs of one user that Home reads at once. */
 const OF_ONE = 100;

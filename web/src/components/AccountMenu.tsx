@@ -9,7 +9,7 @@ import { chosenTheme, chooseTheme, type Theme } from '../lib/theme';
 
 const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 
-export function AccountMenu() {
+export function AccountMenu({ onCommand }: { onCommand: () => void }) {
   const { data } = useQuery(ask.me);
   const [theme, setTheme] = useState(chosenTheme);
   const menu = useRef<HTMLDetailsElement>(null);
@@ -67,7 +67,17 @@ export function AccountMenu() {
             </label>
           ))}
         </fieldset>
-        <Link to="/alerts" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
+        <button
+          type="button"
+          className="mt-2 block w-full rounded-[3px] px-1 py-1 text-left hover:bg-sunken"
+          onClick={() => {
+            if (menu.current) menu.current.open = false;
+            onCommand();
+          }}
+        >
+          Go to, or do <kbd className="pl-1 font-mono text-xs text-muted">Ctrl K</kbd>
+        </button>
+        <Link to="/alerts" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
           Alerts
         </Link>
         <Link to="/usage" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">

@@ -13,7 +13,7 @@ import { JobEdit } from './JobEdit';
 import { Fault } from './Notices';
 import { OrderDialog } from './OrderDialog';
 
-type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
+export type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
 export function JobActions({ job }: { job: JobDetail }) {
   const [asking, setAsking] = useState<Action | null>(null);
@@ -90,6 +90,19 @@ function consequence(action: Action, job: JobDetail): string {
       : 'Its tasks are ended. It goes back into its queue and restarts.';
   if (action === 'scale') return 'It grows or shrinks while it runs, as devices allow.';
   return 'The job and its logs are removed. A line of history stays.';
+}
+
+/** The window of one action on a job that is known by its id alone. */
+export function JobDialog({ action, id, onClose }: { action: string; id: string; onClose: () => void }) {
+  const { data: job, error } = useQuery(ask.job(id));
+  if (job && action === 'edit') return <JobEdit job={job} onClose={onClose} />;
+  if (job && action in TITLES) return <Ask action={action as Action} job={job} onClose={onClose} />;
+  if (!error) return null;
+  return (
+    <Dialog title={TITLES[action as Action] ?? 'Edit'} onClose={onClose}>
+      <Fault error={error} />
+    </Dialog>
+  );
 }
 
 interface AskProps {

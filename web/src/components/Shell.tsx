@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
+import { lazy, Suspense, useLayoutEffect, useState, type ReactNode } from 'react';
 import { Live, useConnected } from '../api/live';
 import * as ask from '../api/queries';
 import { KEYS, useKeys } from '../lib/keys';
@@ -11,6 +11,9 @@ import { AccountMenu } from './AccountMenu';
 import { AlertCount, useFiring } from './AlertCount';
 import { Dialog } from './Dialog';
 import { Troubles } from './Troubles';
+
+const Palette = lazy(() => import('./Palette'));
+const JobDialog = lazy(() => import('./JobActions').then(({ JobDialog }) => ({ default: JobDialog })));
 
 export function Shell() {
   return (
@@ -23,6 +26,9 @@ export function Shell() {
 function Frame() {
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);
+  const [commanding, setCommanding] = useState(false);
+  const [acting, setActing] = useState<{ action: string; id: string } | null>(null);
+  useCommandKey(() => setCommanding(true));
   const admin = useQuery(ask.me).data?.role === 'admin';
   useKeys({
     '?': () => setHelp(true),
@@ -75,19 +81,32 @@ function Frame() {
           </nav>
           <span className="grow" />
           <Connection />
+          <button type="button" className="btn-bare max-lg:hidden" onClick={() => setCommanding(true)} aria-label="Go to, or do">
+            <kbd className="font-mono text-xs">Ctrl K</kbd>
+          </button>
           <button type="button" className="btn-bare max-sm:hidden" onClick={() => setHelp(true)} aria-label="Keys">
             <kbd className="font-mono">?</kbd>
           </button>
           <Link to="/submit" className="btn btn-main">
             Submit
           </Link>
-          <AccountMenu />
+          <AccountMenu onCommand={() => setCommanding(true)} />
         </div>
       </header>
       <Troubles />
       <main id="main" className="mx-auto max-w-[1680px] px-3 pb-16 sm:px-5">
         <Outlet />
       </main>
+      {commanding && (
+        <Suspense fallback={null}>
+          <Palette onClose={() => setCommanding(false)} onAct={(action, id) => setActing({ action, id })} />
+        </Suspense>
+      )}
+      {acting && (
+        <Suspense fallback={null}>
+          <JobDialog {...acting} onClose={() => setActing(null)} />
+        </Suspense>
+      )}
       {help && (
         <Dialog title="Keys" onClose={() => setHelp(false)}>
           <dl className="grid grid-cols-[6rem_1fr] gap-y-1.5 text-sm">
@@ -104,6 +123,20 @@ function Frame() {
       )}
     </>
   );
+}
+
+/** Ctrl-K, also while the reader types; a window that is open keeps its keys, and so does a terminal. */
+function useCommandKey(open: () => void): void {
+  useLayoutEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      if (document.querySelector('dialog[open]') || (event.target as Element).closest?.('.xterm')) return;
+      event.preventDefault();
+      open();
+    };
+    window.addEventListener('keydown', listen, true);
+    return () => window.removeEventListener('keydown', listen, true);
+  });
 }
 
 /** On a narrow screen it is there while something fires, as the number alone; the account's menu always has it. */

@@ -7,6 +7,7 @@ export interface Key {
   does: string;
 }
 export const KEYS: readonly Key[] = [
+  { keys: 'Ctrl-K', does: 'Go to a page, job, queue or node, or do something with a job' },
   { keys: '/', does: 'Search' },
   { keys: 'j', does: 'Next row' },
   { keys: 'k', does: 'Previous row' },
