@@ -39,15 +39,29 @@ class DrainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     after_jobs: bool = False
 
 
+class ResumeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The queue in which the job goes on; "" is its own."""
+
+    queue: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
 @router.post("/jobs/{ref}/suspend", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def suspend(request: Request, actor: Caller, ref: Ref) -> Json:
     """Suspend the job: end its tasks with the checkpoint signal and hold it; it keeps its place in the queue."""
     return Json(await service_of(request).job_commands.suspend(actor, ref), 202)
 
 
-@router.post("/jobs/{ref}/resume", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
+@router.post(
+    "/jobs/{ref}/resume",
+    status_code=202,
+    responses=answers(JobDetail, 202, also=(409, 413)),
+    openapi_extra=json_body(ResumeBody),
+)
 async def resume(request: Request, actor: Caller, ref: Ref) -> Json:
-    """Resume a suspended job."""
+    """Resume a suspended job, in its old place or in another queue."""
+    asked: ResumeBody = read_json(await request.body() or b"{}", ResumeBody)
+    if asked.queue:
+        await service_of(request).job_editor.edit(actor, ref, queue=asked.queue)
     return Json(await service_of(request).job_commands.resume(actor, ref), 202)
 
 

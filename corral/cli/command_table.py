@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "notifications": ("notifications", "Account", "List, add and verify channels that tell of jobs."),
     "submit": ("submit", "Jobs", "Submit a job file."),
     "run": ("submit", "Jobs", "Run a command as a job, without a file."),
+    "notebook": ("notebook", "Jobs", "Start a notebook and open it in a browser."),
     "ls": ("jobs", "Jobs", "List jobs."),
     "get": ("jobs", "Jobs", "Show one job, or a configuration document (KIND/NAME)."),
     "logs": ("logs", "Jobs", "Print or follow what a job prints."),

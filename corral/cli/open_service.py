@@ -16,6 +16,7 @@ from corral.kernel.errors import NotFound
 
 if TYPE_CHECKING:
     from corral.client.schema import ServiceView
+    from corral.client.sync import Client
 
 _NAMED = 6
 """Services that a message names."""
@@ -37,7 +38,12 @@ def open_command(job: str, task: str, port: str, no_browser: bool) -> None:
     """
     with connect() as client:
         chosen = _chosen(job, client.services(job)["items"], task, port)
-        url = client.open_service(job, *split_task(chosen["task"]), chosen["name"])["url"]
+        open_in_browser(client, job, *split_task(chosen["task"]), chosen["name"], no_browser=no_browser)
+
+
+def open_in_browser(client: Client, job: str, role: str, index: int, port: str, *, no_browser: bool) -> None:
+    """Print the address of a service, and open it where there is a browser."""
+    url = client.open_service(job, role, index, port)["url"]
     click.echo(url)
     if not no_browser and sys.stdout.isatty() and _has_screen():
         if webbrowser.open_new_tab(url):

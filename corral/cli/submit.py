@@ -152,7 +152,7 @@ def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[st
     """Return the short document of the options of `corral run`, without fields that were not given."""
     program = os.path.basename(command[0]).lower().split(".")[0]
     clean = "".join(char if char.isascii() and char.isalnum() else "-" for char in program).strip("-") or "run"
-    devices = _devices(asked["devices"], asked["model"])
+    devices = devices_of(asked["devices"], asked["model"])
     resources = {"cpu": asked["cpu"], "memory": asked["memory"], "devices": devices}
     role = {
         "replicas": asked["replicas"],
@@ -174,7 +174,7 @@ def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[st
     return {name: value for name, value in document.items() if value}
 
 
-def _devices(count: float, model: str) -> Any:
+def devices_of(count: float, model: str) -> Any:
     """Return the job file's value for a number of devices, or for a fraction of one, of a model."""
     if not model:
         return int(count) if count == int(count) else count

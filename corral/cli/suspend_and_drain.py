@@ -36,12 +36,13 @@ def suspend_command(jobs: Sequence[str]) -> None:
 
 @click.command("resume")
 @jobs_argument
-def resume_command(jobs: Sequence[str]) -> None:
-    """Resume suspended jobs."""
+@click.option("--queue", default="", help="Another queue, in which they go on.")
+def resume_command(jobs: Sequence[str], queue: str) -> None:
+    """Resume suspended jobs, in their old places or in another queue."""
     with connect() as client:
         for job in each_job(client, jobs, live=True):
-            found = client.resume(job)
-            say(f"{found['name']} ({found['id']}) goes on.")
+            found = client.resume(job, queue=queue)
+            say(f"{found['name']} ({found['id']}) goes on{f' in {queue}' if queue else ''}.")
 
 
 @click.command("receipts")

@@ -2386,6 +2386,8 @@ class JobSpec(TypedDict):
     """How many tasks the counted role has."""
     maxDurationSeconds: NotRequired[int]
     """The longest run of the job; then it is ended as failed. 0 is no limit."""
+    idleSeconds: NotRequired[int]
+    """The job is suspended when its tasks report for this long that nobody works in them, as notebooks do by themselves; at least 1m. 0 is never."""
     deadlineSeconds: NotRequired[int]
     """The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline."""
     code: NotRequired[JobCode]

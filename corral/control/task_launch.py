@@ -102,6 +102,7 @@ def _launch(
         beside=gang.on_node[task.placement.node] - 1,
         gang=gang.parts,
         working_dir=role.working_dir,
+        keeps_work=bool(command.notebook),
         image=role.image,
         image_pull_secrets=tuple(
             dict.fromkeys((*role.image_pull_secrets, *context.queue_secrets(gang.job.spec.queue)))
@@ -159,7 +160,7 @@ def _runtime(
     barrier = spec.barrier.enabled or command.barrier
     source = _report_source(spec.report, first=first)
     around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, spec.profile, moved, cache)
-    if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
+    if not (any(around) or command.runtime or command.notebook or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -175,6 +176,8 @@ def _runtime(
         compile_cache=cache,
         plug_in=command.plug_in,
         plug_in_steps=command.plug_in_steps,
+        notebook=command.notebook,
+        keeps_files=bool(command.notebook),
         error_block=command.error_block,
     )
 

@@ -51,6 +51,8 @@ class TaskCommand(msgspec.Struct, frozen=True):
     """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
     plug_in_steps: dict[str, Any] = {}
     """Instructions for the plug-in, as plain data."""
+    notebook: str = ""
+    """The path of a Jupyter server in the task, whose work folder is kept for later attempts; "" is none."""
     error_block: bool = False
     """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
     pod_template: dict[str, Any] = {}
@@ -169,6 +171,10 @@ class Framework:
         """The names of the framework's ports in this task."""
         return ()
 
+    def notebook(self, gang: Gang, task: TaskPlacement) -> str:
+        """The path of the Jupyter server that the task is; "" if it is none."""
+        return ""
+
     def port_counts(self, job: UnifiedJob) -> dict[str, int]:
         """By role, the most ports that a task needs besides the role's own: its node must have them free.
 
@@ -221,6 +227,7 @@ class Framework:
             runtime=needs_runtime(texts),
             barrier=self.barrier,
             pod_template=role.kubernetes.pod_template,
+            notebook=self.notebook(gang, task),
         )
 
 

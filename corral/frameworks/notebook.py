@@ -34,6 +34,10 @@ class Notebook(Framework):
             "CORRAL_NOTEBOOK_URL": base_url(gang.job_id, str(task.key)),
         }
 
+    def notebook(self, gang: Gang, task: TaskPlacement) -> str:
+        """The path of its server."""
+        return base_url(gang.job_id, str(task.key))
+
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """The role's own command, or JupyterLab on the task's address."""
         return super().command(gang, task) or (

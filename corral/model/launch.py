@@ -88,6 +88,10 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     plug_in_steps: dict[str, Any] = {}
     error_block: bool = False
     """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
+    notebook: str = ""
+    """The path of the task's Jupyter server, whose kernels show whether somebody works in it; "" is none."""
+    keeps_files: bool = False
+    """Whether files that are in the working folder already are kept when the code is unpacked."""
     exit_patterns: bool = True
     """Whether patterns of known faults are matched against the log's tail to explain a failure."""
 
@@ -120,6 +124,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """
     working_dir: str = ""
     """The command's working directory; "" is the attempt's own work folder."""
+    keeps_work: bool = False
+    """Whether the task's next attempts find its work folder as it was, until its job is over; engines may ignore it."""
     image: str = ""
     image_pull_secrets: tuple[str, ...] = ()
     """Names of the engine's pull secrets for the image, in addition to those of the engine's own settings."""

@@ -46,6 +46,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     """Seconds from the submission to the deadline; 0 is none."""
     gang: bool = True
     """Whether all tasks must start together."""
+    idle_seconds: int = 0
+    """Seconds for which nobody works in the job until it is suspended; 0 is never."""
 
     @property
     def queue(self) -> str:
@@ -65,7 +67,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     def lasting(self, seconds: int) -> GangTerms:
         """Those of a document with another `maxDurationSeconds`."""
         whole = msgspec.structs.replace(self.whole, max_duration_seconds=seconds)
-        return _one_object(GangTerms(whole, self.deadline_seconds, self.gang))
+        return _one_object(msgspec.structs.replace(self, whole=whole))
 
     def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
         """Group tasks into requests: all tasks of a gang, or else those of one affinity group or one role."""
@@ -151,7 +153,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         lazy_preemption=spec.lazy_preemption,
         speeds=tuple(sorted(spec.speeds.items())),
     )
-    return _one_object(GangTerms(whole, spec.deadline_seconds, spec.gang))
+    return _one_object(GangTerms(whole, spec.deadline_seconds, spec.gang, spec.idle_seconds))
 
 
 def _one_object(terms: GangTerms) -> GangTerms:

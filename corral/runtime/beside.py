@@ -54,8 +54,7 @@ def main(given: str, private: str) -> int:
     api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
     cache = cache_of(plan, api)
     entry, ready = os.path.join(plan.shared, ENTRY), os.path.join(plan.shared, READY)
-    if not os.path.exists(entry):
-        _begin(plan, api, entry, ready, cache)
+    env = {} if os.path.exists(entry) else _begin(plan, api, entry, ready, cache)
     if not os.path.exists(ready):
         told.wait()
         return 0
@@ -63,7 +62,7 @@ def main(given: str, private: str) -> int:
         threading.Thread(target=watch, args=(Checkpoints(api, plan.attempt, plan.checkpoint), told)).start()
     if cache is not None:
         cache.begin()
-    reporter = report_thread(plan, api, told, cache) if api is not None else None
+    reporter = report_thread(plan, api, told, cache, env) if api is not None else None
     told.wait()
     if reporter is not None:
         reporter.join(LAST_REPORT_SECONDS)
@@ -81,8 +80,9 @@ def _read(given: str, private: str) -> Plan:
     return replace(plan, code_handle=os.open(code, os.O_RDONLY | os.O_CLOEXEC)) if os.path.exists(code) else plan
 
 
-def _begin(plan: Plan, api: Api | None, entry: str, ready: str, cache: CompileCache | None = None) -> None:
-    """Do all steps before the command, and write the script that its container executes."""
+def _begin(plan: Plan, api: Api | None, entry: str, ready: str, cache: CompileCache | None = None) -> Mapping[str, str]:
+    """Do all steps before the command, write the script that its container executes, and return its variables."""
+    env: Mapping[str, str] = {}
     os.umask(0)  # the command may run under any uid
     with suppress(OSError):  # a folder outside the shared one is in the image; the script reports if it is missing
         os.makedirs(plan.directory, exist_ok=True)
@@ -94,6 +94,7 @@ def _begin(plan: Plan, api: Api | None, entry: str, ready: str, cache: CompileCa
     except Failed as failure:
         script = _refusal(failure)
     _write(entry, script)
+    return env
 
 
 def _end(plan: Plan) -> int:

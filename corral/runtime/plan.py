@@ -53,6 +53,10 @@ class Plan:
     """The checkpoint's file or folder, whose change shows that work was saved."""
     report: dict[str, Any] | None = None
     """Where reports of the work are found beside `corral.report`: `file`, `pattern`, `steps`; None: nothing is watched."""
+    notebook: str = ""
+    """The path of the task's Jupyter server, whose kernels show whether somebody works in it; "" is none."""
+    keeps_files: bool = False
+    """Whether files that are in the working folder already are kept when the code is unpacked."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
     compile_cache: dict[str, Any] | None = None

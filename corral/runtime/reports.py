@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 APART_SECONDS = 10.0
 """The least seconds between two reports; the server keeps only the latest anyway."""
+ACTIVE_SECONDS = 240.0
+"""Seconds after which `active` is sent again although it is the same, as the server believes it for ten minutes."""
 _MOST = 1e15
 _BOUNDS = {
     "step": (0.0, _MOST),
@@ -134,6 +136,7 @@ class Reports:
         self._values: dict[str, float] = {"steps": float(steps)} if steps else {}
         self._changed_at: float | None = None
         self._next = -math.inf
+        self._sent_at = -math.inf
         self.first_step: Callable[[], None] | None = None
         """Called once, when a step is reported for the first time."""
 
@@ -144,7 +147,8 @@ class Reports:
             if "step" in found and self.first_step is not None:
                 self.first_step()
                 self.first_step = None
-            if any(self._values.get(name) != value for name, value in found.items()):
+            again = "active" in found and now >= self._sent_at + ACTIVE_SECONDS
+            if again or any(self._values.get(name) != value for name, value in found.items()):
                 self._values |= found
                 self._changed_at = now
         if self._changed_at is None or (now < self._next and not last):
@@ -152,7 +156,7 @@ class Reports:
         self._next = now + APART_SECONDS
         body: dict[str, Any] = {_camel(name): value for name, value in self._values.items()}
         if self._report.send(body | {"attempt": self._attempt}, now - self._changed_at):
-            self._changed_at = None
+            self._changed_at, self._sent_at = None, now
 
     @property
     def over(self) -> bool:

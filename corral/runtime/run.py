@@ -13,7 +13,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,6 +22,7 @@ from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
 from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.error_block import RuntimeFault, container_code, error_block
 from corral.runtime.fetching import NotKept, fetch
+from corral.runtime.notebook_activity import WATCHED, activity_of
 from corral.runtime.patterns import Match, recognise, tails_of
 from corral.runtime.peers import (
     Address,
@@ -88,7 +89,7 @@ def main(plan_file: str) -> int:
     try:
         with _stoppable():
             argv, env = prepare(plan, api, cache)
-        with _profiling(plan, env) as env, _watching(plan, api, cache):
+        with _profiling(plan, env) as env, _watching(plan, api, cache, env):
             code = _run(argv, env, plan.directory or plan.work, pass_signals=plan.pass_signals)
         result["exit_code"] = code
         match = recognise(code, tails_of(plan.log)) if plan.exit_patterns else None
@@ -140,7 +141,7 @@ def prepare(plan: Plan, api: Api | None, cache: CompileCache | None = None) -> t
         env |= _offer_report(plan, env)
     if plan.entry_file:
         _write_entry(plan.entry_file, env)
-        return argv, dict(os.environ)
+        return argv, dict(os.environ) | {name: env[name] for name in WATCHED if plan.notebook and name in env}
     return argv, env
 
 
@@ -198,7 +199,7 @@ def _unpack(plan: Plan, api: Api | None) -> None:
         return
     try:
         with _archive(plan, api) as archive:
-            unpack(archive, os.path.join(plan.work, plan.code_target))
+            unpack(archive, os.path.join(plan.work, plan.code_target), keep=plan.keeps_files)
     except UnsafeArchive as error:
         raise Failed(RUNTIME_FAILED, f"the code archive was refused: {error}") from error
     except OSError as error:
@@ -300,14 +301,14 @@ def _as_owner(owner: int) -> Iterator[None]:
 
 
 @contextmanager
-def _watching(plan: Plan, api: Api | None, cache: CompileCache | None) -> Iterator[None]:
+def _watching(plan: Plan, api: Api | None, cache: CompileCache | None, env: Mapping[str, str]) -> Iterator[None]:
     """Report checkpoints and the program's progress to the server in the block.
 
     Its end does not wait for the last checkpoint, and for the last progress at most `LAST_REPORT_SECONDS`.
     """
     if cache is not None:
         cache.begin()
-    if api is None or not (plan.checkpoint or plan.report is not None):
+    if api is None or not (plan.checkpoint or plan.report is not None or plan.notebook):
         yield
         return
     import threading  # most tasks are not watched
@@ -316,14 +317,15 @@ def _watching(plan: Plan, api: Api | None, cache: CompileCache | None) -> Iterat
     if plan.checkpoint:
         checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
         threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
-    reporter = report_thread(plan, api, stop, cache)
+    reporter = report_thread(plan, api, stop, cache, env)
     try:
         yield
     finally:
         stop.set()
         if reporter is not None:
             reporter.join(LAST_REPORT_SECONDS)
-            withdraw_report(plan)
+            if plan.report is not None:
+                withdraw_report(plan)
 
 
 @contextmanager
@@ -339,16 +341,22 @@ def _profiling(plan: Plan, env: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def report_thread(
-    plan: Plan, api: Api, stop: threading.Event, cache: CompileCache | None = None
+    plan: Plan, api: Api, stop: threading.Event, cache: CompileCache | None = None, env: Mapping[str, str] | None = None
 ) -> threading.Thread | None:
-    """Start the thread that reports the program's progress until `stop`, if the job asks for it."""
-    if plan.report is None:
+    """Start the thread that reports the program's progress until `stop`, if the job asks for it.
+
+    `env` are the variables of the command.
+    """
+    if plan.report is None and not plan.notebook:
         return None
     import threading
 
     from corral.runtime import reports
 
-    watched = reports.Reports(api, plan.attempt, reports.sources_of(plan), int(plan.report.get("steps", 0)))
+    sources = reports.sources_of(plan) if plan.report is not None else []
+    if plan.notebook:
+        sources += activity_of(plan.notebook, env or {})
+    watched = reports.Reports(api, plan.attempt, sources, int((plan.report or {}).get("steps", 0)))
     if cache is not None:
         watched.first_step = cache.stepped
     thread = threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)

@@ -57,8 +57,10 @@ def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
         pass
 
 
-def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> int:
+def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS, *, keep: bool = False) -> int:
     """Unpack a tar.gz into the folder `target` (created if missing) and return the number of entries.
+
+    With `keep` what is there already stays as it is.
 
     Raises UnsafeArchive, OSError.
     """
@@ -67,7 +69,8 @@ def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> i
     os.makedirs(target, exist_ok=True)
     for opened, member, name in entries(archive, limits):
         count += 1
-        write(opened, member, name, target)
+        if not (keep and os.path.lexists(os.path.join(target, name))):
+            write(opened, member, name, target)
     return count
 
 

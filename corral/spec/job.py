@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from corral.spec.base import Labels, Name, SpecModel, Text
+from corral.spec.base import Labels, Name, SpecModel, Text, refusal
 from corral.spec.errors import Problem, SpecError
 from corral.spec.job_consistency import inconsistencies
 from corral.spec.job_options import JobOptions, Standing
@@ -70,6 +70,12 @@ class JobKind(SpecModel):
     )
 
 
+def _long_enough(seconds: int) -> int:
+    if 0 < seconds < 60:
+        raise refusal(f"idle is at least 1m, got {seconds}s; 0 is never")
+    return seconds
+
+
 class JobBody(SpecModel):
     """Roles, sizes and time limits of a job."""
 
@@ -80,6 +86,13 @@ class JobBody(SpecModel):
         ge=0,
         le=10 * 366 * 86_400,
         description="The longest run of the job; then it is ended as failed. 0 is no limit.",
+    )
+    idle_seconds: Annotated[int, AfterValidator(_long_enough)] = Field(
+        0,
+        ge=0,
+        le=366 * 86_400,
+        description="The job is suspended when its tasks report for this long that nobody works in them, as notebooks do "
+        "by themselves; at least 1m. 0 is never.",
     )
     deadline_seconds: int = Field(
         0,

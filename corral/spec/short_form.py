@@ -125,6 +125,11 @@ class ShortJob(JobOptions, Standing, ShortHead):
     max_duration: Seconds = Field(
         0, description="The longest run of the job; then it is ended: 90m, 2h; 0 is no limit."
     )
+    idle: Seconds = Field(
+        0,
+        description="The job is suspended when nobody worked in it for this long, as notebooks report by themselves: 30m, "
+        "2h; at least 1m; 0 is never.",
+    )
     deadline: Seconds = Field(
         0, description="The job should end within this time of its submission: 90m, 2h; 0 is no deadline."
     )
@@ -173,6 +178,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 "maxReplicas": size.max,
             },
             "maxDurationSeconds": given.pop("maxDuration", 0),
+            "idleSeconds": given.pop("idle", 0),
             "deadlineSeconds": given.pop("deadline", 0),
         }
         given.pop("countedRole", None)
@@ -216,6 +222,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 return ("framework",)
             case ("spec", "maxDurationSeconds"):
                 return ("maxDuration",)
+            case ("spec", "idleSeconds"):
+                return ("idle",)
             case ("spec", "deadlineSeconds"):
                 return ("deadline",)
             case ("spec", str(field), *rest):

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from corral.frameworks import Gang
 from corral.kernel.ids import JobId
+from corral.runtime import notebook_activity
+from corral.runtime.notebook_activity import activity_of
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
 from tests.frameworks.environments import ROOT, WITHOUT_COMPILER, environment
 from tests.frameworks.gangs import gang
 from tests.frameworks.harness import local_gang
+from tests.waiting import pause
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
 
@@ -123,7 +128,9 @@ def _needs_mpirun() -> None:
         pytest.skip("Open MPI is not here: apt-get install openmpi-bin")
 
 
-def test_jupyter_answers_on_its_own_path_to_its_token_alone(tmp_path: Path) -> None:
+def test_jupyter_answers_on_its_own_path_to_its_token_alone_and_tells_whether_somebody_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import httpx2
 
     with_code(tmp_path, "notebook", "main-0")
@@ -139,3 +146,17 @@ def test_jupyter_answers_on_its_own_path_to_its_token_alone(tmp_path: Path) -> N
         kernel = httpx2.post(f"{base}/api/kernels", headers=token, json={"name": "python3"}, timeout=60)
         assert kernel.status_code == 201
         assert "test-secret" not in local.log("main-0")
+        variables = {"CORRAL_HOST": "127.0.0.1", "CORRAL_PORT_NOTEBOOK": str(local.port("main-0", "notebook"))}
+        path = f"{urlsplit(base).path}/"
+        (stranger,) = activity_of(path, variables)
+        (look,) = activity_of(path, variables | {"JUPYTER_TOKEN": "test-secret-notebook"})
+        monkeypatch.setattr(notebook_activity, "LOOK_SECONDS", 0.0)
+        assert stranger() == {}
+        begun = time.monotonic()
+        for active in (1.0, 0.0):  # the kernel rests once it has started
+            while look() != {"active": active}:
+                time.sleep(pause(begun))
+        restart = f"{base}/api/kernels/{kernel.json()['id']}/restart"
+        assert httpx2.post(restart, headers=token, timeout=60).status_code == 200
+        while look() != {"active": 1.0}:
+            time.sleep(pause(begun))

@@ -96,6 +96,12 @@ const submit = createRoute({
   component: lazyRouteComponent(() => import('./pages/Submit'), 'Submit'),
 });
 
+const notebook = createRoute({
+  getParentRoute: () => frame,
+  path: '/notebook',
+  component: lazyRouteComponent(() => import('./pages/Notebook'), 'Notebook'),
+});
+
 const nodes = createRoute({
   getParentRoute: () => frame,
   path: '/nodes',
@@ -226,7 +232,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  jobs, home, job, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, openService, submit, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
   storage, users, batch, groups,
 ];

@@ -31,6 +31,8 @@ from corral.service.jobs.job_services import Reached, Visitor
 
 OPEN_PATH: Final = "/.corral/open"
 _COOKIE: Final = "corral_service"
+_AGAIN_SECONDS: Final = 2
+"""Seconds after which a window asks again for a service that does not listen yet."""
 _MOST_COOKIES: Final = 4
 """Cookies of this name that are tried; a page can set others for a part of its paths."""
 _PATH: Final = re.compile(
@@ -94,7 +96,7 @@ class _Request:
             else:
                 await self._pass_on()
         except CorralError as error:
-            await self._say(error.status, error.message)
+            await self._say(error.status, error.message, again=error.code == "service-not-there")
         except ClientDisconnect:
             return
         except Exception:
@@ -192,10 +194,12 @@ class _Request:
         self._begun = True
         await self._asgi_send(message)
 
-    async def _say(self, status: int, sentence: str) -> None:
-        """Refuse, unless an answer has begun; then it is left incomplete."""
+    async def _say(self, status: int, sentence: str, *, again: bool = False) -> None:
+        """Refuse, unless an answer has begun; then it is left incomplete. A window may be told to ask again soon."""
         if not self._begun or self._scope["type"] == "websocket":
-            await self._respond(PlainTextResponse(sentence, status))
+            window = again and self._connection.headers.get("sec-fetch-dest") == "document"
+            headers = {"refresh": str(_AGAIN_SECONDS)} if window and self._scope.get("method") == "GET" else None
+            await self._respond(PlainTextResponse(sentence, status, headers))
 
     async def _respond(self, response: Response) -> None:
         for name, value in _OWN_ANSWER:

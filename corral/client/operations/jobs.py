@@ -160,9 +160,9 @@ def suspend(ref: str) -> Call[JobDetail]:
     return call("POST", job_path(ref, "suspend"))
 
 
-def resume(ref: str) -> Call[JobDetail]:
-    """Resume a suspended job."""
-    return call("POST", job_path(ref, "resume"))
+def resume(ref: str, *, queue: str = "") -> Call[JobDetail]:
+    """Resume a suspended job, in `queue` if it is named."""
+    return call("POST", job_path(ref, "resume"), data={"queue": queue} if queue else None)
 
 
 def receipts(

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import structlog
 
 from corral.control.core.world import Job
-from corral.control.idle.rules import rules_of
+from corral.control.idle.rules import rules_of, terms_for
 from corral.control.loop import Control
 from corral.kernel.clock import Clock
 from corral.kernel.ids import JobId
@@ -74,7 +74,8 @@ class IdleKeeper:
         if not control.world_is_whole:
             return
         rules = rules_of(control.configured.now)
-        if not rules and self._spells == {}:
+        jobs = self._control.world.jobs.values()
+        if not rules and self._spells == {} and not any(job.terms.idle_seconds for job in jobs):
             return
         if self._spells is None:
             self._begun = now
@@ -83,7 +84,7 @@ class IdleKeeper:
         changes: list[IdleChange] = []
         reports: list[ServerEvent] = []
         for job in list(control.world.jobs.values()):
-            terms = rules.get(job.terms.queue)
+            terms = terms_for(job.terms.idle_seconds, rules.get(job.terms.queue))
             if job.completed or (terms is None and job.id not in spells):
                 continue
             if change := self._look_at(job, terms, figures.get(job.id, ()), now, reports):
@@ -100,8 +101,13 @@ class IdleKeeper:
         """The change of one job's spell, if it is to be stored."""
         stored = (self._spells or {}).get(job.id)
         before = self._fresh.get(job.id) or stored or Spell(attempt=job.run.attempt)
-        found = DeviceFigures(held_devices(job), tuple(use), self._is_active(job, now))
-        if not found.use and now - self._begun < SETTLE_SECONDS and job.run.state is JobState.RUNNING:
+        active = self._is_active(job, now)
+        found = DeviceFigures(held_devices(job), tuple(use), active is True, active is False)
+        if (
+            not (found.use or found.unattended)
+            and now - self._begun < SETTLE_SECONDS
+            and job.run.state is JobState.RUNNING
+        ):
             return None
         can_act = terms is not None and acts_on(job, terms.action)
         after, finding = step(before, found, terms, now, attempt=job.run.attempt, can_act=can_act)
@@ -159,10 +165,12 @@ class IdleKeeper:
         ]
         return [IdleChange(job, spell, _closed(spell, now), open=False) for job, spell in ended]
 
-    def _is_active(self, job: Job, now: float) -> bool:
-        """Whether a task has lately reported that somebody works in it."""
+    def _is_active(self, job: Job, now: float) -> bool | None:
+        """Whether somebody works in a running job, as a task has lately reported; None: none has."""
         report = job.run.report
-        return report is not None and bool(report.active) and now - report.at <= _ACTIVE_SECONDS
+        if report is None or report.active is None or now - report.at > _ACTIVE_SECONDS:
+            return None
+        return bool(report.active) if job.run.state is JobState.RUNNING else None
 
 
 def _same(before: Spell, after: Spell) -> bool:

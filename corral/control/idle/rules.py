@@ -19,6 +19,22 @@ def _terms(rule: IdleRule) -> IdleTerms:
     )
 
 
+_LONGEST_GRACE: Final = 300.0
+"""Most seconds between the warning and the suspension of a job that nobody works in."""
+
+
+def terms_for(idle_seconds: int, of_queue: IdleTerms | None) -> IdleTerms | None:
+    """The terms of a job: those of its own `idle`, unless its queue acts sooner."""
+    if not idle_seconds:
+        return of_queue
+    total = float(max(60, idle_seconds))
+    acts = of_queue is not None and of_queue.action is not Action.WARN and not of_queue.dry_run
+    if acts and of_queue is not None and of_queue.seconds + of_queue.grace_seconds <= total:
+        return of_queue
+    grace = min(_LONGEST_GRACE, total / 6)
+    return IdleTerms(IdleRule().below, total - grace, Action.SUSPEND, grace, unattended=True)
+
+
 def rules_of(configuration: Configuration) -> Mapping[str, IdleTerms]:
     """The terms of each queue that has any: its own, those of the nearest queue above it, or the policy's."""
     found = {}

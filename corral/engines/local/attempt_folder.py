@@ -12,7 +12,7 @@ ATTEMPT/                 created exclusively before anything is spawned
   storages/              the storages of the task whose data are copied
   private/               owned by the task's user: plan, token and secrets for the runtime, which removes them, and its
                          report, `result`
-  work/                  the working folder, when the job names none
+  work/                  the working folder, when the job names none; a link where later attempts find it again
 ```
 
 The files of a folder, and their meaning after a crash of the server (a dropped attempt may be started again):
@@ -99,15 +99,18 @@ class AttemptFolder:
         self.path = f"{root}/{attempt}"
         self.nonce = ""
 
-    def create(self, record: LaunchRecord, *, work: bool) -> None:
-        """Create the folder and its launch file.
+    def create(self, record: LaunchRecord, *, work: bool, kept: str = "") -> None:
+        """Create the folder and its launch file. `kept` is a folder that outlives it, for its working folder.
 
         Raises FileExistsError when the attempt has a folder already: it was started or ended before.
         """
         os.mkdir(self.path, 0o711)
         self.nonce = secrets.token_hex(8)
         self._write(f"launch.{self.nonce}", msgspec.json.encode(record))
-        if work:
+        if work and kept:
+            os.makedirs(kept, 0o700, exist_ok=True)
+            os.symlink(kept, f"{self.path}/work")
+        elif work:
             os.mkdir(f"{self.path}/work", 0o700)
 
     def bury(self, end: EndRecord) -> None:

@@ -28,7 +28,7 @@ from corral.engines.local.containers import Container, client_environment, conta
 from corral.engines.local.environment import base_environment, split_unsafe_variables
 from corral.engines.local.processes import MARKER
 from corral.engines.local.storages import BoundStorage, LocalStorages, link_all, spec_of, volumes
-from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.errors import Conflict, NotFound, Unavailable
 from corral.kernel.plug_ins import runtime_modules
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -222,6 +222,13 @@ def closed_folder(folder: Path) -> Path | None:
     return next((place for place in (folder, *folder.parents)[::-1] if not os.stat(place).st_mode & 0o001), None)
 
 
+def require_open(folder: Path, user: str) -> None:
+    """Raise Conflict if the tasks of a user, who has a uid of their own, cannot enter a folder."""
+    if closed := closed_folder(folder):
+        message = f"Tasks of {user} cannot reach their folders: {closed} is closed to other users; chmod o+x it."
+        raise Conflict("folder-closed", message)
+
+
 def container_of(launch: TaskLaunch) -> str:
     """Return the name of the attempt's container, "" without an image."""
     return container_name(launch.attempt) if launch.image else ""
@@ -267,6 +274,8 @@ def _write_plan(
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
+        "notebook": plan.notebook,
+        "keeps_files": plan.keeps_files,
         "plug_in": plan.plug_in,
         "plug_in_steps": plan.plug_in_steps,
         "error_block": plan.error_block,

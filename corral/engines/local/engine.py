@@ -27,16 +27,17 @@ from corral.engines.local.attempt_monitor import AttemptMonitor
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.command_line import (
     LaunchTools,
-    closed_folder,
     container_of,
     needs_runtime,
     prepare,
+    require_open,
     session_command,
     session_folder,
 )
 from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.forwarding import open_connection
+from corral.engines.local.kept_folders import KeptFolders
 from corral.engines.local.live_attempt import (
     GRACE_OVER,
     MEMORY_OVER,
@@ -119,6 +120,8 @@ class LocalEngine:
         self._monitor = AttemptMonitor(self._running_attempts, self._kill, logs, log_limit_bytes, folder_limit_bytes)
         self._orphan_containers = OrphanContainers(root, self._attempts_folder)
         self._sweeper = Sweeper(self._trash, self._spawn_task)
+        self._kept = KeptFolders(root, self._trash, self._sweeper.sweep)
+        self.job_over, self.live_jobs = self._kept.job_over, self._kept.live_jobs
         self._shim = ""
         self._nofile = "1024"
 
@@ -342,7 +345,7 @@ class LocalEngine:
     def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:
         folder, record = live.folder, live.record
         own_work = bool(launch.image) or not os.path.isabs(launch.working_dir)
-        folder.create(record, work=own_work)
+        folder.create(record, work=own_work, kept=self._kept.path_of(launch))
         if own_work and record.uid >= 0 and not launch.image:  # the runtime does it for a container, files included
             os.chown(f"{folder.path}/work", record.uid, record.uid)
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
@@ -394,10 +397,7 @@ class LocalEngine:
         uid = self._uid_of(user)
         if uid is None or uid == os.getuid():
             return -1
-        closed = closed_folder(self._root)
-        if closed:
-            message = f"Tasks of {user} cannot reach their folders: {closed} is closed to other users; chmod o+x it."
-            raise Conflict("folder-closed", message)
+        require_open(self._root, user)
         return uid
 
     # ---- adopting

@@ -83,6 +83,8 @@ class IdleTerms(NamedTuple):
     grace_seconds: float
     any_device: bool = False
     dry_run: bool = False
+    unattended: bool = False
+    """Whether the job is idle when nobody works in it, with devices or without, and not when its devices are."""
 
 
 class DeviceFigures(NamedTuple):
@@ -94,6 +96,8 @@ class DeviceFigures(NamedTuple):
     """The use of those that told it, in percent."""
     active: bool = False
     """Whether a task says that somebody works in it, such as in the kernels of a notebook."""
+    unattended: bool = False
+    """Whether its tasks say that nobody works in them."""
 
 
 class Spell(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -191,8 +195,17 @@ def extended(spell: Spell, seconds: float, reason: str, now: float) -> Spell | N
     )
 
 
+def is_idle(figures: DeviceFigures, terms: IdleTerms) -> bool:
+    """Whether the job counts as idle under these terms. One that nobody works in is busy while a device of it is."""
+    if terms.unattended:
+        return figures.unattended and all(use < terms.below for use in figures.use)
+    return idle_devices(figures, terms) > 0
+
+
 def idle_devices(figures: DeviceFigures, terms: IdleTerms) -> int:
     """The devices that are idle under these terms; 0 if the job counts as busy."""
+    if terms.unattended:
+        return figures.held if is_idle(figures, terms) else 0
     if figures.active or not figures.use:
         return 0
     idle = sum(use < terms.below for use in figures.use)
@@ -216,7 +229,7 @@ def action_at(spell: Spell, terms: IdleTerms, *, can_act: bool = True) -> float 
 
 
 def _signal(spell: Spell, figures: DeviceFigures, terms: IdleTerms | None, now: float, can_act: bool) -> Signal:
-    if terms is None or not idle_devices(figures, terms):
+    if terms is None or not is_idle(figures, terms):
         return Signal.BUSY
     match spell.state:
         case IdleState.IDLE:

@@ -13,11 +13,12 @@ _DONE: Final = {Action.STOP: "stopped", Action.SHRINK: "shrunk to its minimum", 
 def warning(name: str, spell: Spell, terms: IdleTerms, now: float, *, can_act: bool) -> str:
     """Warn the owner: which devices, what is wasted, what comes when, and how to prevent it."""
     said = _idle(spell, terms, now)
-    told = f"{said[0].upper()}{said[1:]}; {_hours(spell, now)} device-hours are wasted."
+    told = f"{said[0].upper()}{said[1:]}" + (f"; {_hours(spell, now)} device-hours are wasted." if spell.held else ".")
     if terms.action is Action.WARN or not can_act:
         return told
     grace = format_duration(int(terms.grace_seconds))
-    coming = f"The job is {_DONE[terms.action]} in {grace} unless it uses them."
+    unless = "somebody does" if terms.unattended else "it uses them"
+    coming = f"The job is {_DONE[terms.action]} in {grace} unless {unless}."
     if spell.extended_at:
         return f"{told} {coming}"
     more = format_duration(int(terms.seconds))
@@ -26,7 +27,8 @@ def warning(name: str, spell: Spell, terms: IdleTerms, now: float, *, can_act: b
 
 def action_taken(spell: Spell, terms: IdleTerms, now: float) -> str:
     """Why a job loses its devices, as its receipt says it, without a full stop."""
-    return f"{_idle(spell, terms, now)}, and after a warning ({_hours(spell, now)} device-hours)"
+    hours = f" ({_hours(spell, now)} device-hours)" if spell.held else ""
+    return f"{_idle(spell, terms, now)}, and after a warning{hours}"
 
 
 def would_have(name: str, user: str, said: str, action: Action, *, warns: bool) -> str:
@@ -37,11 +39,15 @@ def would_have(name: str, user: str, said: str, action: Action, *, warns: bool) 
 
 def over(spell: Spell, now: float) -> str:
     """Tell that the devices are in use again."""
+    if not spell.wasted(now):  # it has no devices, so what ended is that nobody worked in it
+        return "Somebody works in it again."
     return f"Its devices are in use again; {_hours(spell, now)} device-hours were wasted."
 
 
 def _idle(spell: Spell, terms: IdleTerms, now: float) -> str:
     lasted = max(60, int(now - spell.since) // 60 * 60)
+    if terms.unattended:
+        return f"nobody worked in it for {format_duration(lasted)}"
     which = f"{spell.idle} of its {spell.held} devices" if spell.held > 1 else "its device"
     verb = "were" if spell.held > 1 else "was"
     return f"{which} {verb} used less than {terms.below:g} % for {format_duration(lasted)}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.model.configuration import IN_FORCE, read_revision
 from corral.model.idle.machine import IdleState, Spell
@@ -44,7 +46,7 @@ class IdleJobs:
         return IdleList(tuple(sorted(seen, key=lambda each: (-each.wasted_device_seconds, each.job))))
 
     async def extend(self, actor: Actor, ref: str, reason: str) -> IdleJob:
-        """Give a job whose owner was warned as much time again as its queue allows before a warning, once.
+        """Give a job whose owner was warned as much time again as its own `idle` or its queue allows, once.
 
         Raises InvalidInput without a reason, Conflict `not-warned`, `idle-extended`, `job-over`.
         """
@@ -56,7 +58,8 @@ class IdleJobs:
             raise Conflict("job-over", f"Job {record.name} is over already ({record.phase}).")
         now, rule = self._context.clock.now(), await self._rule(record)
         line = self._context.line(actor, "job.extend-idle", job_resource(record), decision, why=why)
-        seconds = float(rule.for_seconds) if rule is not None else 0.0
+        own = int(msgspec.json.decode(record.doc)["spec"].get("idleSeconds", 0))
+        seconds = float(own or (rule.for_seconds if rule is not None else 0))
         spell = await self._store.extend_idle(record.id, seconds, why, now, actor=actor.user, audit=line)
         return idle_view(IdleRow(record.id, record.name, record.user, record.queue, True, spell), now)
 

@@ -2013,6 +2013,11 @@ export interface components {
              */
             maxDurationSeconds?: number;
             /**
+             * @description The job is suspended when its tasks report for this long that nobody works in them, as notebooks do by themselves; at least 1m. 0 is never.
+             * @default 0
+             */
+            idleSeconds?: number;
+            /**
              * @description The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline.
              * @default 0
              */
@@ -3090,6 +3095,14 @@ export interface components {
             returnedAt: string | null;
             /** @description None if the job ended without coming back. */
             awaySeconds: number | null;
+        };
+        /**
+         * ResumeBody
+         * @description The queue in which the job goes on; "" is its own.
+         */
+        ResumeBody: {
+            /** @default  */
+            queue?: string;
         };
         /**
          * RoleEfficiency
@@ -4189,6 +4202,7 @@ export type Readiness = components['schemas']['Readiness'];
 export type ReasonView = components['schemas']['ReasonView'];
 export type ReasonsView = components['schemas']['ReasonsView'];
 export type ReceiptView = components['schemas']['ReceiptView'];
+export type ResumeBody = components['schemas']['ResumeBody'];
 export type RoleEfficiency = components['schemas']['RoleEfficiency'];
 export type RoleView = components['schemas']['RoleView'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];

@@ -116,11 +116,14 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [replicas, setReplicas] = useState(elastic?.target ?? 1);
+  const [queue, setQueue] = useState(job.queue);
+  const queues = useQuery({ ...ask.queues, enabled: action === 'resume' }).data?.items.map((each) => each.name) ?? [];
   const act = useMutation({
     mutationFn: () => {
       const path = `/jobs/${part(job.id)}`;
       if (action === 'delete') return call(path, { method: 'DELETE' });
-      const json = action === 'scale' ? { replicas, role: elastic?.name ?? '' } : undefined;
+      const moved = queue === job.queue ? undefined : { queue };
+      const json = action === 'scale' ? { replicas, role: elastic?.name ?? '' } : action === 'resume' ? moved : undefined;
       return call(`${path}/${action}`, { method: 'POST', json });
     },
     onSuccess: async () => {
@@ -136,7 +139,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
   const line =
     action === 'scale'
       ? jobLine('scale', ref, replicas)
-      : jobLine(action === 'delete' ? 'rm' : action, ref);
+      : jobLine(action === 'delete' ? 'rm' : action, ref, ...(action === 'resume' && queue !== job.queue ? ['--queue', queue] : []));
   return (
     <Dialog title={`${TITLES[action]} ${job.name}?`} onClose={onClose}>
       <form
@@ -159,6 +162,16 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
               value={replicas}
               onChange={(event) => setReplicas(event.target.valueAsNumber || 0)}
             />
+          </label>
+        )}
+        {action === 'resume' && job.allowed.includes('edit') && (
+          <label className="mt-4 block w-48 space-y-1">
+            <span className="label">Queue</span>
+            <select className="field" value={queue} onChange={(event) => setQueue(event.target.value)}>
+              {(queues.includes(queue) ? queues : [queue, ...queues]).map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
           </label>
         )}
         {act.error && <Fault error={act.error} />}

@@ -1,7 +1,7 @@
 /** Submitting a job, by form or by file: what is changed in one is seen in the other. */
 
 import { useMutation } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, call } from '../api/client';
 import { copyOf, queryOf, type Given } from '../api/copy';
@@ -88,7 +88,12 @@ export function Submit() {
   const more = reads === 'more' || (current && checked.valid && !follows);
   return (
     <section className="pt-5">
-      <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
+      <div className="flex flex-wrap items-center gap-3">
+        <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
+        <Link to="/notebook" className="link text-sm">
+          Start a notebook
+        </Link>
+      </div>
       {original !== null && <Fault error={original} />}
       <form
         className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 pt-4 lg:grid-cols-2"

@@ -164,6 +164,8 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
+        "notebook": plan.notebook,
+        "keeps_files": plan.keeps_files,
         "plug_in": plan.plug_in,
         "plug_in_steps": plan.plug_in_steps,
         "error_block": plan.error_block,

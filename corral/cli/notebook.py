@@ -1,0 +1,113 @@
+"""`corral notebook`: start JupyterLab as a job from a few options, and open it in a browser once it runs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.connection import connect
+from corral.cli.open_service import open_in_browser
+from corral.cli.output import say
+from corral.cli.submit import devices_of
+from corral.client.operations.jobs import ENDED
+from corral.kernel.errors import Conflict
+
+if TYPE_CHECKING:
+    from corral.client.schema import JobDetail
+    from corral.client.sync import Client
+
+_ROLE = "main"
+_LOOK_SECONDS = 0.5
+_SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+"""The folders of programs beside those of an environment."""
+
+
+@click.command("notebook")
+@click.argument("folder", required=False, default="")
+@click.option("--name", default="", help="The job's name; default: notebook, with a few letters.")
+@click.option("--image", default="", help="The container image, which has Jupyter.")
+@click.option(
+    "--environment", default="", metavar="FOLDER", help="A Python environment of the node, which has Jupyter."
+)
+@click.option("-d", "--devices", type=click.FloatRange(0, 1024), default=0, help="Devices; 0.5 is half of one.")
+@click.option("--model", default="", help="The model of the devices.")
+@click.option("--cpu", default="2", show_default=True, help="Processors to use.")
+@click.option("--memory", default="", help="Memory to use, such as 8Gi.")
+@click.option(
+    "--idle", default="1h", show_default=True, help="Suspend it when nobody works in it for so long; 0: never."
+)
+@click.option("--queue", default="", help="The queue; default: default.")
+@click.option("--detach", is_flag=True, help="Print the id and go on, instead of waiting for it to run.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def notebook_command(folder: str, detach: bool, no_browser: bool, **asked: Any) -> None:
+    """Start a notebook and open it in a browser once it runs.
+
+    FOLDER is what JupyterLab shows: an absolute path, or a storage and a folder in it (STORAGE/PATH). By default it is a
+    folder of the notebook's own, which the local engine keeps until the job is over.
+
+    \b
+    corral notebook --environment /opt/envs/torch --devices 1
+    corral notebook home/lab --image quay.io/jupyter/pytorch-notebook --idle 30m
+    """
+    with connect() as client:
+        job = client.submit(json.dumps(document_of(folder, **asked)), idempotency_key=secrets.token_hex(16))
+        if detach:
+            click.echo(job["id"])
+            say(f"Open it once it runs: corral open {job['name']}")
+            return
+        say(f"{job['name']} is job {job['id']}; it waits until it runs.")
+        await_run(client, job)
+        open_in_browser(client, job["id"], _ROLE, 0, "notebook", no_browser=no_browser)
+        say(f"Give its devices back with corral suspend {job['name']}, and go on with corral resume {job['name']}.")
+
+
+def document_of(folder: str = "", **asked: Any) -> dict[str, Any]:
+    """Return the short document of the options of `corral notebook`, without fields that were not given.
+
+    Raises UsageError for an image beside an environment.
+    """
+    if asked["image"] and asked["environment"]:
+        raise click.UsageError("Name an image or an environment, not both.")
+    storage, directory = _place(folder)
+    programs = f"{asked['environment'].rstrip('/')}/bin:{_SYSTEM}" if asked["environment"] else ""
+    resources = {
+        "cpu": asked["cpu"],
+        "memory": asked["memory"],
+        "devices": devices_of(asked["devices"], asked["model"]),
+    }
+    document = {
+        "name": asked["name"] or f"notebook-{secrets.token_hex(2)}",
+        "framework": "notebook",
+        "queue": asked["queue"],
+        "image": asked["image"],
+        "idle": "" if asked["idle"] == "0" else asked["idle"],
+        "storages": [storage] if storage else [],
+        "workingDir": directory,
+        "env": {"PATH": programs} if programs else {},
+        "roles": {_ROLE: {"resources": {name: value for name, value in resources.items() if value}}},
+    }
+    return {name: value for name, value in document.items() if value}
+
+
+def _place(folder: str) -> tuple[str, str]:
+    """The storage and the working directory that a folder means."""
+    if not folder or folder.startswith("/"):
+        return "", folder
+    return folder.partition("/")[0], f"/mnt/{folder.rstrip('/')}"
+
+
+def await_run(client: Client, job: JobDetail) -> None:
+    """Wait until a job runs.
+
+    Raises Conflict when it ends before.
+    """
+    found = job
+    while found["tasks"]["running"] == 0:
+        if found["state"] in ENDED:
+            raise Conflict("job-over", f"{job['name']} has ended ({found['state']}); see corral logs {job['id']}.")
+        time.sleep(_LOOK_SECONDS)
+        found = client.job(job["id"])

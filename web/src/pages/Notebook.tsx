@@ -1,0 +1,146 @@
+/** Starting a notebook by a short form; its own page opens it by one button once it runs. */
+
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useRef, useState, type ReactNode } from 'react';
+import { ApiError, call } from '../api/client';
+import * as ask from '../api/queries';
+import * as teams from '../api/teams';
+import type { JobDetail } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { Fault } from '../components/Notices';
+import { Problems } from '../components/Problems';
+import { useTitle } from '../components/useTitle';
+import { requestKey } from '../lib/jobform';
+import { IDLE_TIMES, NEW_NOTEBOOK, notebookFile, notebookLine, type NotebookForm } from '../lib/notebookform';
+
+export function Notebook() {
+  const navigate = useNavigate();
+  const [form, setForm] = useState(NEW_NOTEBOOK);
+  const key = useRef({ text: '', key: '' });
+  useTitle('Start a notebook');
+  const start = useMutation({
+    mutationFn: () => {
+      const text = notebookFile(form);
+      if (key.current.text !== text) key.current = { text, key: requestKey() };
+      return call<JobDetail>('/jobs', { method: 'POST', text, headers: { 'Idempotency-Key': key.current.key } });
+    },
+    onSuccess: (job) => void navigate({ to: '/jobs/$ref', params: { ref: job.id } }),
+  });
+  const problems = start.error instanceof ApiError ? start.error.problems : [];
+  return (
+    <section className="max-w-2xl pt-5">
+      <h1 className="text-xl font-semibold tracking-tight">Start a notebook</h1>
+      <p className="pt-1 text-sm text-muted">
+        JupyterLab as a job. Its page opens it once it runs. For more than this,{' '}
+        <Link to="/submit" className="link">
+          write a job file
+        </Link>
+        .
+      </p>
+      <form
+        className="pt-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          start.mutate();
+        }}
+      >
+        <Fields form={form} onChange={setForm} />
+        {start.error && <Fault error={start.error} />}
+        {problems.length > 0 && <Problems problems={problems.map((each) => ({ ...each, line: 0 }))} />}
+        <div className="flex flex-wrap items-center gap-2 pt-5">
+          <button type="submit" className="btn btn-main !h-9 !px-5" disabled={start.isPending}>
+            {start.isPending ? 'Starting' : 'Start'}
+          </button>
+          <span className="grow" />
+          <CommandLine line={notebookLine(form)} />
+        </div>
+      </form>
+    </section>
+  );
+}
+
+const PROGRAMS = { none: '', image: 'Image', environment: 'Folder of the environment' } as const;
+const EXAMPLE = { none: '', image: 'quay.io/jupyter/base-notebook', environment: '/opt/envs/torch' } as const;
+
+function Fields({ form, onChange }: { form: NotebookForm; onChange: (form: NotebookForm) => void }) {
+  const { data: queues } = useQuery(ask.queues);
+  const { data: storages } = useQuery(teams.storages);
+  const bind = (name: Exclude<keyof NotebookForm, 'kind'>) => ({
+    value: form[name],
+    onChange: (event: { target: { value: string } }) => onChange({ ...form, [name]: event.target.value }),
+    className: 'field',
+  });
+  const named = queues?.items.map((queue) => queue.name) ?? [];
+  return (
+    <div className="grid grid-cols-1 gap-x-3 gap-y-4 sm:grid-cols-2">
+      <Field label="Name">
+        <input {...bind('name')} required />
+      </Field>
+      <Field label="Queue">
+        <select {...bind('queue')}>
+          {(named.includes(form.queue) ? named : [form.queue, ...named]).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Jupyter is in">
+        <select
+          className="field"
+          value={form.kind}
+          onChange={(event) => onChange({ ...form, kind: event.target.value as NotebookForm['kind'], programs: '' })}
+        >
+          <option value="none">the node&apos;s own environment</option>
+          <option value="image">an image</option>
+          <option value="environment">an environment of the node</option>
+        </select>
+      </Field>
+      {form.kind !== 'none' && (
+        <Field label={PROGRAMS[form.kind]}>
+          <input {...bind('programs')} required placeholder={EXAMPLE[form.kind]} />
+        </Field>
+      )}
+      <Field label="Devices" first>
+        <input {...bind('devices')} type="number" min={0} step="any" />
+      </Field>
+      <Field label="Suspend it when nobody works in it for">
+        <select {...bind('idle')}>
+          {IDLE_TIMES.map(([value, label]) => (
+            <option key={label} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Processors">
+        <input {...bind('cpu')} />
+      </Field>
+      <Field label="Memory">
+        <input {...bind('memory')} placeholder="no limit, or 8Gi" />
+      </Field>
+      <label className="block min-w-0 space-y-1 sm:col-span-2">
+        <span className="label">Folder</span>
+        <input {...bind('folder')} list="notebook-folders" placeholder="its own, or STORAGE/PATH, or /PATH" aria-describedby="notebook-folder" />
+        <datalist id="notebook-folders">
+          {storages?.items.map((each) => (
+            <option key={each.name} value={each.name} />
+          ))}
+        </datalist>
+        <span id="notebook-folder" className="block text-xs text-muted">
+          {FOLDERS}
+        </span>
+      </label>
+    </div>
+  );
+}
+
+const FOLDERS = 'A folder of its own is kept on this machine while the job is suspended, and goes with the job. A storage stays.';
+
+function Field({ label, first, children }: { label: string; first?: boolean; children: ReactNode }) {
+  return (
+    <label className={`block min-w-0 space-y-1 ${first ? 'sm:col-start-1' : ''}`}>
+      <span className="label">{label}</span>
+      {children}
+    </label>
+  );
+}
