@@ -119,9 +119,9 @@ async def _front(settings: Settings) -> None:
     chosen = chosen_engines(settings)
     place = await _blob_place(settings)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
-    blobs, caches = (_blobs_in(settings, place, kind) for kind in ("code", "caches"))
-    blobs.open()
-    caches.open()
+    blobs, caches, profiles = (_blobs_in(settings, place, kind) for kind in ("code", "caches", "profiles"))
+    for each in (blobs, caches, profiles):
+        each.open()
     key = await _key(settings, store)
     control_client: ControlSocket | LeaderClient
     if settings.control_address:
@@ -135,6 +135,7 @@ async def _front(settings: Settings) -> None:
         control=control_client,
         blobs=blobs,
         caches=caches,
+        profiles=profiles,
         logs=_logs_for_readers(settings, place, control_client),
         token_days=settings.token_days,
         fresh_minutes=settings.fresh_sign_in_minutes,
@@ -299,7 +300,7 @@ async def _control(settings: Settings) -> None:
     clock = SystemClock()
     chosen = chosen_engines(settings)
     place = await _blob_place(settings)
-    code, caches = (_blobs_in(settings, place, kind) for kind in ("code", "caches"))
+    code, *kept = (_blobs_in(settings, place, kind) for kind in ("code", "caches", "profiles"))
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = await _key(settings, store)
     accounts = Accounts(store, SecretBox(key), allot=allots_uids(settings, chosen))
@@ -357,7 +358,9 @@ async def _control(settings: Settings) -> None:
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
     days = settings.retention_days
-    keeping = Housekeeping(control, archiver or logs_of, code, caches, retention_seconds=days * 86_400)
+    keeping = Housekeeping(
+        control, archiver or logs_of, code, *kept, retention_seconds=days * 86_400, profile_days=settings.profile_days
+    )
     try:
         limit.install()
         await leadership.settle()

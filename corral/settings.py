@@ -198,6 +198,12 @@ class Settings(BaseSettings):
         ge=0,
         description="The most bytes of compiled code kept of one user; the least recently used goes first. 0 is no limit.",
     )
+    profile_bytes_per_user: int = Field(
+        default=1024**3,
+        ge=0,
+        description="The most bytes of profiles kept of one user's jobs; the oldest go first. 0 is no limit.",
+    )
+    profile_days: float = Field(default=30.0, gt=0, description="Days for which a profile of a job is kept.")
     tasks_per_user: int = Field(
         default=20_000,
         ge=0,

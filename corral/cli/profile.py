@@ -1,37 +1,29 @@
-"""`corral profile`: see what a running job does, without having prepared anything; and the profiles kept here."""
+"""`corral profile`: see what a running job does, without having prepared anything; and the profiles that are kept."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from corral.cli import profile_folder
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
-from corral.cli.output import output_option, say, show, table
-from corral.cli.profile_kinds import FLAMES, MOST_BYTES, facts_of, files_of, read
-from corral.cli.profile_session import Answered, profile_task
+from corral.cli.output import age, output_option, say, show, table
 from corral.cli.profile_text import comparison_text, text_of
-from corral.kernel.errors import InvalidInput
-from corral.kernel.units import counted
+from corral.kernel.units import format_memory
 
 if TYPE_CHECKING:
+    from corral.client.schema import ProfileView
     from corral.client.sync import Client
 
-_TASKS: Final = 64
-"""Tasks of a job that are profiled together."""
-_PROCESSES: Final = 8
-_RATE: Final = 50
-"""Samples in a second."""
 _SECONDS: Final = re.compile(r"([0-9]{1,3})s?")
 _MOST_SECONDS: Final = {"python": 60, "torch": 10}
-_START_SECONDS: Final = 11
-"""PyTorch asks every five seconds whether a trace is wanted, and all ranks begin at the same moment."""
+_LOOK_SECONDS: Final = 0.5
+"""Seconds between two looks whether a profile is done."""
 
 
 class _Group(click.Group):
@@ -53,7 +45,7 @@ class _Group(click.Group):
 
 @click.group("profile", cls=_Group)
 def profile_command() -> None:
-    """See what a running job does now: `corral profile JOB` takes a profile, which is kept on this computer.
+    """See what a running job does now: `corral profile JOB` takes a profile, which the server keeps.
 
     \b
     corral profile trainer --what stacks
@@ -92,17 +84,16 @@ def take_command(job: str, task: str, every: bool, duration: str, what: str, out
     seconds = 0 if what == "stacks" else _seconds(duration, _MOST_SECONDS[what])
     with connect() as client:
         tasks = _tasks(client, job, task, every=every or what == "stacks")
-        request = {
-            "what": what,
-            "seconds": seconds,
-            "rate": _RATE,
-            "processes": _PROCESSES,
-            "bytes": MOST_BYTES[what],
-            "start": time.time() + _START_SECONDS,
-        }
-        with ThreadPoolExecutor(len(tasks)) as pool:
-            answers = list(pool.map(lambda each: profile_task(client, job, each, request), tasks))
-    return _tell(job, what, seconds, answers, output)
+        view = _finished(client, client.take_profile(job, what=what, seconds=seconds, tasks=tasks))
+        for each in view["problems"]:
+            say(f"{each['rank']}: {each['problem']}")
+        if view["state"] == "failed":
+            if not view["problems"]:
+                say(view["problem"])
+            show(view, output, names=[view["id"]])
+            return 1
+        _tell(client, view, output)
+        return 0
 
 
 def _seconds(text: str, most: int) -> int:
@@ -112,64 +103,59 @@ def _seconds(text: str, most: int) -> int:
     return int(match[1])
 
 
-def _tasks(client: Client, job: str, task: str, *, every: bool) -> list[tuple[str, int]]:
-    if task:
-        return [split_task(task)]
-    if not every:
-        return [chosen_task(client, job, "")]
-    page = client.tasks(job, state="running", limit=_TASKS)
-    if page["next"] is not None:
-        say(f"These are the first {_TASKS} running tasks; name others with --task.")
-    if not page["items"]:
-        raise InvalidInput("no-running-task", f"{job} has no running task to look at.")
-    return [(each["role"], each["index"]) for each in page["items"]]
+def _tasks(client: Client, job: str, task: str, *, every: bool) -> list[str]:
+    """The named task or the only one; none is all tasks."""
+    if every:
+        return []
+    role, index = split_task(task) if task else chosen_task(client, job, "")
+    return [f"{role}-{index}"]
 
 
-def _tell(job: str, what: str, seconds: int, answers: Sequence[Answered], output: str) -> int:
-    """Print and keep what came; 1 if nothing did."""
-    taken = [each for answer in answers for each in answer.taken]
-    found = [read(each, what) for each in taken]
-    good = [(each, result) for each, (result, _) in zip(taken, found, strict=True) if result is not None]
-    problems = [(each.rank, problem) for each, (_, problem) in zip(taken, found, strict=True) if problem]
-    for rank, problem in problems:
-        say(f"{rank}: {problem}")
-    if left_out := sum(answer.left_out for answer in answers):
-        say(f"{counted(left_out, 'rank')} beyond {_PROCESSES} of one task were left out.")
-    facts: dict[str, Any] = {
-        "job": job, "what": what, "seconds": seconds, "ranks": [each.rank for each, _ in good],
-        "problems": [{"rank": rank, "problem": problem} for rank, problem in problems],
-    }  # fmt: skip
-    if not good:
-        show(facts, output)
-        return 1
-    facts |= facts_of(good, what)
-    facts = profile_folder.keep(job, facts, files_of(good, what, job))
-    if not show(facts, output, names=[facts["name"]]):
-        _print(facts)
-    return 0
+def _finished(client: Client, view: ProfileView) -> ProfileView:
+    while view["state"] not in ("done", "failed"):
+        time.sleep(_LOOK_SECONDS)
+        view = client.profile(view["id"])
+    return view
 
 
-def _print(facts: dict[str, Any]) -> None:
-    click.echo(text_of(facts))
-    if FLAMES in facts["files"]:
-        say(f"Flame graph: {profile_folder.path_of(facts['name'], FLAMES)}")
-    if facts["what"] == "torch":
-        say(f"Traces for Perfetto (ui.perfetto.dev): {profile_folder.path_of(facts['name'], '*.trace.json.gz')}")
-    say(f"Kept as {facts['name']}.")
+def _tell(client: Client, view: ProfileView, output: str) -> None:
+    """Print what a profile shows, and where its files are."""
+    report = client.profile_report(view["id"])
+    if show({**view, **report}, output, names=[view["id"]]):
+        return
+    click.echo(text_of(report))
+    if view["what"] == "python":
+        say(f"Flame graph: corral profile download {view['id']}")
+    if view["what"] == "torch":
+        say(f"Traces for Perfetto (ui.perfetto.dev): corral profile download {view['id']}")
+    say(f"Kept as {view['id']}.")
 
 
 @profile_command.command("list")
+@click.argument("job", default="")
 @output_option
-def list_command(output: str) -> None:
-    """List the profiles that are kept on this computer, newest first."""
-    found = profile_folder.kept()
-    if show(found, output, names=[each["name"] for each in found]):
+def list_command(job: str, output: str) -> None:
+    """List the profiles that are kept of JOB, or of all your jobs, newest first."""
+    with connect() as client:
+        found = client.profiles(job)
+    items = found["items"]
+    if show(found, output, names=[each["id"] for each in items]):
         return
-    rows = (
-        (each["name"], each["job"], each["what"], len(each["ranks"]), profile_folder.size_of(each["name"]) // 1024)
-        for each in found
-    )
-    click.echo(table(("PROFILE", "JOB", "WHAT", "PROCESSES", "KIB"), rows, right=frozenset({3, 4})))
+    rows = [
+        (
+            each["id"],
+            each["jobName"],
+            each["what"],
+            each["state"],
+            each["ranks"],
+            each["size"] // 1024,
+            age(each["takenAt"]),
+        )
+        for each in items
+    ]
+    click.echo(table(("PROFILE", "JOB", "WHAT", "STATE", "RANKS", "KIB", "TAKEN"), rows, right=frozenset({4, 5})))
+    if found["mostBytes"]:
+        say(f"{format_memory(found['bytes'])} of {format_memory(found['mostBytes'])} are in use.")
 
 
 @profile_command.command("show")
@@ -178,24 +164,47 @@ def list_command(output: str) -> None:
 @output_option
 def show_command(profile: str, compare: str, output: str) -> None:
     """Show a kept PROFILE again, or compare it with another one."""
-    facts = profile_folder.facts_of(profile)
-    if compare:
-        other = profile_folder.facts_of(compare)
-        if facts["what"] != other["what"] or facts["what"] == "stacks":
-            raise InvalidInput(
-                "not-comparable", "Two profiles of functions, or two traces of PyTorch, can be compared."
-            )
-        if not show([facts, other], output, names=[profile, compare]):
-            click.echo(comparison_text(facts, other))
-        return
-    if not show(facts, output, names=[profile]):
-        _print(facts)
+    with connect() as client:
+        if not compare:
+            _tell(client, client.profile(profile), output)
+            return
+        found = client.compare_profiles(profile, compare)
+    if not show(found, output, names=[profile, compare]):
+        click.echo(comparison_text(found))
+
+
+@profile_command.command("download")
+@click.argument("profile")
+@click.option(
+    "--to", "folder", default=".", metavar="FOLDER", help="The folder of the files; default: the current one."
+)
+def download_command(profile: str, folder: str) -> None:
+    """Download the files of a PROFILE: its flame graph as SVG, folded stacks, or PyTorch's traces for Perfetto."""
+    with connect() as client:
+        view = client.profile(profile)
+        if view["state"] != "done":
+            raise click.ClickException(f"The profile has no files: it is {view['state']}.")
+        for each in view["files"]:
+            _fetch(client, view["id"], each["name"], Path(folder))
+
+
+def _fetch(client: Client, profile: str, name: str, folder: Path) -> None:
+    """Write one file, which only the user may read: it has names and paths of a program."""
+    target = folder / f"{profile}-{os.path.basename(name)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.writelines(client.profile_file(profile, name))
+    except OSError as error:
+        raise click.ClickException(f"{target} cannot be written: {error.strerror}.") from None
+    click.echo(target)
 
 
 @profile_command.command("rm")
 @click.argument("profiles", nargs=-1, required=True, metavar="PROFILE...")
 def rm_command(profiles: tuple[str, ...]) -> None:
     """Remove kept profiles."""
-    for each in profiles:
-        profile_folder.forget(each)
-        say(f"Removed {each}.")
+    with connect() as client:
+        for each in profiles:
+            client.remove_profile(each)
+            say(f"Removed {each}.")

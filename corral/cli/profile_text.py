@@ -45,9 +45,9 @@ def functions_text(facts: Mapping[str, Any]) -> str:
 
 _PARTS: Final = {
     "computing": "COMPUTING",
-    "exposed_communication": "COMMUNICATION",
+    "exposedCommunication": "COMMUNICATION",
     "copies": "COPIES",
-    "data_waits": "DATA",
+    "dataWaits": "DATA",
     "idle": "REST",
 }
 
@@ -84,18 +84,15 @@ def _together(reports: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str
     return sorted(((called, *figures) for called, figures in sums.items()), key=lambda each: (-each[1], each[0]))
 
 
-def comparison_text(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Two profiles beside each other: of traces the mean shares of time, of samples the functions' own shares."""
-    one, other = _shares(first), _shares(second)
-    names = sorted(one.keys() | other.keys(), key=lambda name: -abs(other.get(name, 0.0) - one.get(name, 0.0)))
-    pairs = [(one.get(name, 0.0), other.get(name, 0.0), name) for name in names[:_SHOWN]]
-    rows = [(f"{before:.0%}", f"{after:.0%}", f"{after - before:+.0%}", name) for before, after, name in pairs]
+def comparison_text(found: Mapping[str, Any]) -> str:
+    """Two profiles beside each other."""
+    rows = [
+        (
+            f"{each['before']:.0%}",
+            f"{each['after']:.0%}",
+            f"{each['after'] - each['before']:+.0%}",
+            each["name"],
+        )
+        for each in found["differences"][:_SHOWN]
+    ]
     return table(("BEFORE", "AFTER", "CHANGE", "OF THE TIME"), rows, right=frozenset({0, 1, 2}))
-
-
-def _shares(facts: Mapping[str, Any]) -> dict[str, float]:
-    if facts["what"] == "python":
-        return {each["name"]: each["own"] for each in facts["functions"]}
-    reports = facts["reports"]
-    seconds = sum(each["seconds"] for each in reports) or 1.0
-    return {title.lower(): sum(each[part] for each in reports) / seconds for part, title in _PARTS.items()}

@@ -1115,6 +1115,99 @@ class ProblemView(TypedDict):
     file: str
 
 
+class ProfileAdvice(TypedDict):
+    """One piece of advice, with the figure that led to it and the share of the time that it may save."""
+
+    subject: Literal["data-loading", "imbalance", "communication", "copies", "device-use"]
+    figure: float
+    gain: float
+    rank: str
+    """The rank that it is about; "" for all."""
+    text: str
+
+
+class ProfileDifference(TypedDict):
+    """A share of the time in two profiles."""
+
+    name: str
+    before: float
+    after: float
+
+
+class ProfileFile(TypedDict):
+    """A file of a profile."""
+
+    name: str
+    size: int
+
+
+class ProfileFrame(TypedDict):
+    """A rectangle of the flame graph: `begin` and `samples` are its place in the width of all samples."""
+
+    name: str
+    depth: int
+    begin: int
+    samples: int
+
+
+class ProfileFunction(TypedDict):
+    """A function's share of all samples: at the stack's top (`own`), and anywhere in the stack."""
+
+    name: str
+    own: float
+    total: float
+
+
+class ProfilePlace(TypedDict):
+    """Threads of several ranks that have the same stack, innermost frame first."""
+
+    thread: str
+    active: bool
+    frames: list[str]
+    ranks: list[str]
+
+
+class ProfileProblem(TypedDict):
+    """Why a process or a task is not in a profile, or only in part."""
+
+    rank: str
+    problem: str
+
+
+class ProfileTop(TypedDict):
+    """An operator, kernel or collective, with its whole time in seconds and its calls."""
+
+    name: str
+    seconds: float
+    calls: int
+
+
+class ProfileView(TypedDict):
+    """A profile of a running job."""
+
+    id: str
+    job: str
+    jobName: str
+    what: Literal["python", "stacks", "torch"]
+    seconds: int
+    """For how long samples are taken; 0 for stacks."""
+    state: Literal["taking", "reading", "done", "failed"]
+    takenBy: str
+    takenAt: str
+    """When it was asked for."""
+    startsAt: str
+    """When its samples begin: PyTorch's traces begin on all ranks at the same moment."""
+    tasks: list[str]
+    ranks: int
+    """Processes of which something was read."""
+    problem: str
+    """Why there is nothing in it; "" if there is."""
+    problems: list[ProfileProblem]
+    files: list[ProfileFile]
+    size: int
+    """Bytes that are kept of it."""
+
+
 class QueueEstimates(TypedDict):
     """How good the estimates of one queue were. Times are in seconds; a median is null where nothing is to be counted."""
 
@@ -1243,6 +1336,36 @@ class QueueView(TypedDict):
     """Whether only members of groups that grant or manage it may submit to it."""
     managers: list[str]
     """Its managers besides administrators, at most 100; only in answers about a single queue."""
+
+
+class RankTimeline(TypedDict):
+    """Equal spans of a rank's trace: the share of each that every part takes. The rest is idle."""
+
+    computing: list[float]
+    exposedCommunication: list[float]
+    copies: list[float]
+    dataWaits: list[float]
+
+
+class RankTimes(TypedDict):
+    """What one rank did in the seconds of its trace; the parts from `computing` to `idle` add up to `seconds`."""
+
+    rank: str
+    seconds: float
+    computing: float
+    exposedCommunication: float
+    copies: float
+    dataWaits: float
+    idle: float
+    communication: float
+    """All communication, hidden or not."""
+    device: bool
+    """Whether the trace has a device's work; else computing is that of the processors."""
+    steps: int
+    operators: list[ProfileTop]
+    kernels: list[ProfileTop]
+    collectives: list[ProfileTop]
+    timeline: RankTimeline
 
 
 class Readiness(TypedDict):
@@ -2048,6 +2171,46 @@ class PlacementRecord(TypedDict):
     rank: int | None
     share: ShareView | None
     """The task's fraction of its one device; null is the whole device."""
+
+
+class ProfileComparison(TypedDict):
+    """Two profiles of one kind: of traces the shares of time of all ranks, of samples the functions' own shares."""
+
+    what: Literal["python", "stacks", "torch"]
+    before: str
+    """The profile that is compared with."""
+    after: str
+    differences: list[ProfileDifference]
+    """The greatest difference first."""
+
+
+class ProfileList(TypedDict):
+    """Profiles, newest first, and what those of the user's jobs take of the quota."""
+
+    items: list[ProfileView]
+    bytes: int
+    mostBytes: int
+    """The quota in bytes; 0 is no limit."""
+    days: float
+    """After so many days a profile is removed."""
+
+
+class ProfileReport(TypedDict):
+    """What was read of a profile; parts that its kind does not have are empty."""
+
+    what: Literal["python", "stacks", "torch"]
+    ranks: list[str]
+    places: list[ProfilePlace]
+    """Where threads stand; the places of the fewest ranks come first."""
+    samples: int
+    functions: list[ProfileFunction]
+    """The functions with the most samples of their own."""
+    frames: list[ProfileFrame]
+    """The flame graph, each frame before those below it."""
+    reports: list[RankTimes]
+    imbalance: float
+    advice: list[ProfileAdvice]
+    """The greatest gain first."""
 
 
 class RoleEfficiency(TypedDict):

@@ -31,15 +31,18 @@ class Housekeeping:
         logs: LogStore | LogArchiver,
         code: BlobStore,
         caches: BlobStore | None = None,
+        profiles: BlobStore | None = None,
         *,
         retention_seconds: float,
+        profile_days: float = 30.0,
     ) -> None:
-        """`caches` has the bundles of compiled code. `logs` are those of this machine, with an archive also those in
-        it; retention 0 keeps every job for ever.
+        """`caches` has the bundles of compiled code, `profiles` those of jobs. `logs` are those of this machine, with
+        an archive also those in it; retention 0 keeps every job for ever.
         """
         self._control = control
         self._forget = logs.forget if isinstance(logs, LogArchiver) else logs.remove
-        self._code, self._caches = code, caches
+        self._code, self._caches, self._profiles = code, caches, profiles
+        self._profile_seconds = profile_days * 86_400
         self._retention = retention_seconds
         control.removed = self.forget
 
@@ -71,6 +74,7 @@ class Housekeeping:
                 await self._code.remove(digest)
 
         await self._delete_bundles()
+        await self._delete_profiles(now - self._profile_seconds)
 
     async def _delete_bundles(self) -> None:
         """Delete the files of bundles of compiled code that were removed, evicted or replaced."""
@@ -80,6 +84,16 @@ class Housekeeping:
         for digest in await store.unneeded_bundles():
             await self._caches.remove(digest)
             await store.bundle_deleted(digest)
+
+    async def _delete_profiles(self, before: float) -> None:
+        """Delete the profiles that were removed, and those that were taken before a time."""
+        store = self._control.store
+        if self._profiles is None:
+            return
+        for each in await store.profiles_to_delete(before):
+            if each.digest:
+                await self._profiles.remove(each.digest)
+            await store.forget_profile(each.id)
 
     async def retire(self, now: float) -> int:
         """Retire every job that ended longer ago than the retention; returns their number.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
@@ -27,6 +27,15 @@ class Function(NamedTuple):
     name: str
     own: float
     total: float
+
+
+class Frame(NamedTuple):
+    """A frame of the tree of stacks as a rectangle: `begin` and `samples` are its place in the width of all samples."""
+
+    name: str
+    depth: int
+    begin: int
+    samples: int
 
 
 class Node(NamedTuple):
@@ -76,3 +85,25 @@ def tree(stacks: Iterable[Sampled], name: str = "all") -> Node:
         if stack.frames:
             groups.setdefault(stack.frames[0], []).append(Sampled(stack.frames[1:], stack.samples))
     return Node(name, count, tuple(tree(groups[each], each) for each in sorted(groups)))
+
+
+def frames(root: Node, most: int, least: float = 0.0005) -> list[Frame]:
+    """The frames of a tree, each before those below it; at most `most`, and none narrower than a share of all.
+
+    Where there are more, the deepest are left out.
+    """
+    found: list[Frame] = []
+    level = [(root, 0)]
+    depth = 0
+    while level and len(found) + len(level) <= most:
+        found += [Frame(node.name, depth, begin, node.samples) for node, begin in level]
+        level = [each for node, begin in level for each in _below(node, begin, least * root.samples)]
+        depth += 1
+    return sorted(found, key=lambda each: (each.begin, each.depth))
+
+
+def _below(node: Node, begin: int, least: float) -> Iterator[tuple[Node, int]]:
+    for each in node.below:
+        if each.samples >= least:
+            yield each, begin
+        begin += each.samples

@@ -56,3 +56,18 @@ def without(first: Sequence[Interval], second: Sequence[Interval]) -> list[Inter
         if begin < end:
             found.append((begin, end))
     return found
+
+
+def shares(intervals: Sequence[Interval], begin: float, end: float, columns: int) -> tuple[float, ...]:
+    """The share of each of `columns` equal spans from `begin` to `end` that a union covers, to three digits."""
+    width = (end - begin) / columns
+    if width <= 0:
+        return (0.0,) * columns
+    covered = [0.0] * columns
+    for first, last in intervals:
+        at = max(0, min(columns - 1, int((first - begin) / width)))
+        while at < columns and begin + at * width < last:
+            left = begin + at * width
+            covered[at] += max(0.0, min(last, left + width) - max(first, left))
+            at += 1
+    return tuple(min(1.0, round(each / width, 3)) for each in covered)

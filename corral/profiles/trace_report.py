@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from corral.profiles.intervals import Interval, length, union, without
+from corral.profiles.intervals import Interval, length, shares, union, without
 from corral.profiles.trace_events import Event, refused
 
 _DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
@@ -20,6 +20,10 @@ _WAITS: Final = ("c10d::", "gloo:", "nccl:", "mpi:", "record_param_comms")
 _COPIES: Final = ("gpu_memcpy", "gpu_memset")
 _TOP: Final = 20
 _STEP: Final = "Optimizer.step#"
+COLUMNS: Final = 120
+"""Equal spans into which a timeline divides a rank's trace."""
+PARTS: Final = ("computing", "exposed_communication", "copies", "data_waits", "idle")
+"""The parts into which a rank's time is divided."""
 
 
 class Top(NamedTuple):
@@ -28,6 +32,15 @@ class Top(NamedTuple):
     name: str
     seconds: float
     calls: int
+
+
+class Timeline(NamedTuple):
+    """What a rank did over time: for each span of its trace the share of each part. No moment counts twice."""
+
+    computing: tuple[float, ...] = ()
+    exposed_communication: tuple[float, ...] = ()
+    copies: tuple[float, ...] = ()
+    data_waits: tuple[float, ...] = ()
 
 
 class RankReport(NamedTuple):
@@ -48,6 +61,7 @@ class RankReport(NamedTuple):
     operators: tuple[Top, ...]
     kernels: tuple[Top, ...]
     collectives: tuple[Top, ...]
+    timeline: Timeline = Timeline()
 
     def share(self, part: str) -> float:
         """A part of its time, named by its field, as a share of all of it."""
@@ -91,6 +105,7 @@ def report(rank: str, events: Iterable[Event]) -> RankReport:
         operators=_top(found.by_operator),
         kernels=_top(found.by_kernel),
         collectives=_top(found.by_collective),
+        timeline=Timeline(*(shares(part, begin, end, COLUMNS) for part in (computing, exposed, copying, waiting))),
     )
 
 

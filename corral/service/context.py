@@ -46,6 +46,7 @@ class Context:
         control: ControlClient | None = None,
         blobs: BlobStore | None = None,
         caches: BlobStore | None = None,
+        profiles: BlobStore | None = None,
         logs: Logs | None = None,
         token_days: float = 90.0,
         fresh_minutes: float = 10.0,
@@ -55,8 +56,8 @@ class Context:
         folder: Path | None = None,
         allowance: Allowance = UNBOUNDED,
     ) -> None:
-        """`blobs` has archives of code, `caches` bundles of compiled code. `folder` is the data folder, whose disk is
-        checked for free space; None checks no disk.
+        """`blobs` has archives of code, `caches` bundles of compiled code, `profiles` those of jobs. `folder` is the
+        data folder, whose disk is checked for free space; None checks no disk.
         """
         self.store = store
         self.clock = clock
@@ -64,6 +65,7 @@ class Context:
         self.control: ControlClient = control or NoControl()
         self.blobs = blobs
         self.caches = caches
+        self.profiles = profiles
         self.logs = logs
         self.key = key
         self.token_days = token_days

@@ -46,6 +46,7 @@ from corral.service.people.openid_sessions import OpenIdSessions
 from corral.service.people.sessions import Sessions
 from corral.service.people.tokens import Tokens
 from corral.service.people.user_secrets import Secrets
+from corral.service.profiles.profiles import Profiles
 from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
@@ -106,6 +107,7 @@ class Service:
         self.task_connections = TaskConnections(context)
         self.ssh_access = SshAccess(context, self.authentication)
         self.job_services = JobServices(context, self.authentication)
+        self.profiles = Profiles(context)
         self.code_archives = CodeArchives(context)
         self.task_logs = TaskLogs(context)
         # the cluster and its configuration

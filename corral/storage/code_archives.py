@@ -200,11 +200,11 @@ class BlobStore:
 
 
 def blob_store(folder: Path, place: RemoteFolder | None, kind: str) -> BlobStore:
-    """The store of one kind (`code`, `caches`) in the data folder, and in the folder that replicas share."""
+    """The store of one kind (`code`, `caches`, `profiles`) in the data folder, and in the folder that replicas share."""
     remote = place.below(kind) if place else None
     if kind == "caches":
         return BlobStore(folder / "blobs" / kind, CACHE_LIMITS, remote, "bundle of compiled code")
-    return BlobStore(folder / "blobs" / kind, remote=remote)
+    return BlobStore(folder / "blobs" / kind, remote=remote, what="profile" if kind == "profiles" else "code archive")
 
 
 def _name(digest: str) -> str:

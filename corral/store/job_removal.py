@@ -13,6 +13,7 @@ from corral.model.compile_caches import CacheScope
 from corral.model.store_writes import file_owner
 from corral.store import tables
 from corral.store.compile_caches import drop_caches
+from corral.store.profile_records import removal_with_job
 from corral.store.tenant_tables import tenant_tables
 from corral.store.usage_records import keep_usage
 from corral.store.writer import Transaction
@@ -67,6 +68,7 @@ def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | Non
         drop_caches(transaction, scope=CacheScope("job", each).text)
     for statement in _deletes():
         transaction.write(statement, [{"j": each} for each in jobs])
+    transaction.write(removal_with_job(), [{"j": each} for each in jobs])
     transaction.write(_SECRETS, [{"o": f"job:{each}"} for each in jobs])
     if files:
         transaction.write(_FILE, [{"j": each} for each in files])

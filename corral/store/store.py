@@ -42,6 +42,7 @@ from corral.store.notification_outbox import NotificationOutbox
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
 from corral.store.preemption_records import PreemptionRecords
+from corral.store.profile_records import ProfileRecords
 from corral.store.question_records import QuestionRecords
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
@@ -76,6 +77,7 @@ class Store(
     ServerEvents,
     Submissions,
     EstimateRecords,
+    ProfileRecords,
     UsageRecords,
     MeasuredUse,
     EfficiencyRecords,

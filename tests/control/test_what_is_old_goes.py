@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from corral.control.retention import CODE_SECONDS, Housekeeping
 from corral.kernel.ids import attempt_id
+from corral.model.profiles import ProfileRow
 from corral.model.records import ENDED_PHASES
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
@@ -62,3 +63,25 @@ async def test_a_retention_of_nothing_keeps_every_job(house: House, tmp_path: Pa
     await house.until(job, *ENDED_PHASES)
     await keeping.tidy(house.clock.now() + 1000 * WEEK)
     assert (await house.store.history()).items == [] and await house.store.find_job(job) is not None
+
+
+async def test_removed_and_old_profiles_are_deleted_with_their_files(house: House, tmp_path: Path) -> None:
+    logs, code, profiles = LogStore(tmp_path / "logs"), BlobStore(tmp_path / "code"), BlobStore(tmp_path / "profiles")
+    for each in (logs, code, profiles):
+        each.open()
+    keeping = Housekeeping(await house.begin(), logs, code, profiles=profiles, retention_seconds=WEEK, profile_days=2)
+    gone = await house.submit(short("gone", end_with=0))
+    await house.until(gone, *ENDED_PHASES)
+    lives = await house.submit(short("lives"))
+    await house.until(lives, "running")
+    now, day = house.clock.now(), 86_400.0
+    for digest, job, at in (("a", gone, now), ("b", lives, now - 3 * day), ("c", lives, now - 1 * day)):
+        profiles.path(digest * 64).write_bytes(b"archive")
+        row = ProfileRow(digest, job, "ada", "ada", "python", 1, at, at, "done", digest=digest * 64, size=7)
+        await house.store.begin_profile(row)
+    await keeping.tidy(now)
+    assert [await profiles.size(each * 64) for each in "abc"] == [7, None, 7]
+    await keeping.tidy(now + WEEK)
+    assert [await profiles.size(each * 64) for each in "abc"] == [None, None, None]
+    assert await house.store.profiles_to_delete(now + 2 * WEEK) == []
+    assert await house.store.profiles(job=lives) == []

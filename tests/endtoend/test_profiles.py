@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,6 @@ decode_image()
 """
 
 
-@pytest.fixture
-def home(platform: Platform, tmp_path: Path) -> Iterator[Path]:
-    """A user's data folder, in which profiles are kept."""
-    platform.env["XDG_DATA_HOME"] = str(tmp_path)
-    yield tmp_path
-    del platform.env["XDG_DATA_HOME"]
-
-
 def program(platform: Platform, name: str, text: str, **role: object) -> Job:
     """A running job whose tasks run a Python program."""
     script = platform.folder / f"{name}.py"
@@ -47,7 +38,7 @@ def program(platform: Platform, name: str, text: str, **role: object) -> Job:
     return job
 
 
-def test_the_odd_rank_of_a_gang_that_hangs_is_told_first(platform: Platform, home: Path) -> None:
+def test_the_odd_rank_of_a_gang_that_hangs_is_told_first(platform: Platform) -> None:
     program(platform, "hangs", HANGS, replicas=3)
     told = platform.run("profile", "hangs", "--what", "stacks").stdout
     odd, others = (part.splitlines() for part in told.strip().split("\n\n"))
@@ -58,34 +49,45 @@ def test_the_odd_rank_of_a_gang_that_hangs_is_told_first(platform: Platform, hom
     assert any("all_reduce (" in line for line in others)
 
 
-def test_a_profile_names_the_busy_function_and_is_kept_for_its_user_alone(platform: Platform, home: Path) -> None:
+def test_a_profile_names_the_busy_function_and_is_kept_until_it_is_removed(platform: Platform, tmp_path: Path) -> None:
     program(platform, "spins", SPINS)
     facts = json.loads(platform.run("profile", "spins", "--duration", "1s", "-o", "json").stdout)
     first = facts["functions"][0]
     assert first["name"].startswith("decode_image (")
     assert first["own"] > 0.5
-    folder = home / "corral-profiles" / facts["name"]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "decode_image" in (folder / "flame-graph.svg").read_text()
-    assert facts["name"] in platform.corral("profile", "list")
-    assert "decode_image" in platform.corral("profile", "show", facts["name"])
-    platform.corral("profile", "rm", facts["name"])
-    assert not folder.exists()
-    platform.refused("profile", "show", facts["name"], code=3)
+    assert facts["frames"][0]["samples"] == facts["samples"]
+    assert any(each["name"] == first["name"] for each in facts["frames"])
+    assert facts["id"] in platform.corral("profile", "list", "spins")
+    assert "decode_image" in platform.corral("profile", "show", facts["id"])
+    second = json.loads(platform.run("profile", "spins", "--duration", "1s", "-o", "json").stdout)["id"]
+    assert "decode_image (" in platform.corral("profile", "show", facts["id"], "--compare", second)
+    platform.corral("profile", "download", facts["id"], "--to", str(tmp_path))
+    flames = tmp_path / f"{facts['id']}-flame-graph.svg"
+    assert "decode_image" in flames.read_text()
+    assert stat.S_IMODE(flames.stat().st_mode) == 0o600
+    platform.corral("profile", "rm", facts["id"])
+    platform.refused("profile", "show", facts["id"], code=3)
+    assert facts["id"] not in platform.corral("profile", "list", "spins")
 
 
-def test_who_may_not_enter_a_task_may_not_profile_it_and_who_does_is_noted(platform: Platform, home: Path) -> None:
+def test_who_may_not_enter_a_task_may_not_profile_it_and_who_does_is_noted(platform: Platform) -> None:
     program(platform, "spins", SPINS)
+    kept = json.loads(platform.run("profile", "spins", "--duration", "1s", "-o", "json").stdout)["id"]
     platform.corral("users", "add", "guest")
     link = platform.corral("users", "link", "guest").strip().partition("#link=")[2]
     with Client(platform.url) as guest:
         guest.login(link=link)
         refused = platform.run("profile", "spins", "--task", "main-0", env={"CORRAL_TOKEN": guest.token})
-    assert refused.returncode == 1
-    assert "guest may not enter the tasks of the job spins" in refused.stderr
-    assert platform.run("profile", "spins", "--duration", "1s").returncode == 0
-    noted = [each for each in platform.client.audit(limit=20)["items"] if each["action"] == "job.exec"]
-    assert [(each["actor"], each["allowed"]) for each in noted][:2] == [("root", True), ("guest", False)]
+        unread = platform.run("profile", "show", kept, env={"CORRAL_TOKEN": guest.token})
+        assert guest.profiles()["items"] == []
+    for each in (refused, unread):
+        assert each.returncode == 4
+        assert "guest may not profile the tasks of the job spins" in each.stderr
+    noted = [each for each in platform.client.audit(limit=20)["items"] if each["action"] == "job.profile"]
+    assert [(each["actor"], each["allowed"]) for each in noted[:4]] == [
+        ("guest", False), ("guest", False), ("root", True), ("root", True),
+    ]  # fmt: skip
+    assert [each["detail"].get("read") for each in noted[2:4]] == ["report", None]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_options_out_of_bounds_are_refused(platform: Platform, words: tuple[str,
     assert told in refused.stderr
 
 
-def test_a_task_without_python_is_told_in_one_sentence(platform: Platform, home: Path) -> None:
+def test_a_task_without_python_is_told_in_one_sentence(platform: Platform) -> None:
     job = platform.submit(one("plain", "echo ready; exec sleep 1000"))
     platform.printed(job, "main-0", "ready")
     told = platform.run("profile", "plain")

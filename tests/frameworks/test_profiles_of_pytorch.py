@@ -52,7 +52,7 @@ LATE = re.compile("no PyTorch asked|did not write its trace")
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     folder = tmp_path_factory.mktemp("profiled")
-    made = Platform(folder, {"XDG_DATA_HOME": str(folder / "share")})
+    made = Platform(folder)
     made.up()
     yield made
     made.down()
@@ -88,15 +88,17 @@ def profiled(platform: Platform, *words: str) -> dict[str, Any]:
     raise AssertionError(f"it was late each time: {late}")
 
 
-def test_a_data_loader_that_is_too_slow_is_the_first_advice(platform: Platform) -> None:
+def test_a_data_loader_that_is_too_slow_is_the_first_advice(platform: Platform, tmp_path: Path) -> None:
     job = running(platform, "loader", LOADER, profile=True)
     facts = profiled(platform, "loader")
     first = facts["advice"][0]
     assert first["subject"] == "data-loading"
     assert first["gain"] > 0.5
-    assert "num_workers" in platform.corral("profile", "show", facts["name"])
-    assert "data" in platform.corral("profile", "show", facts["name"], "--compare", facts["name"])
-    trace = Path(platform.env["XDG_DATA_HOME"]) / "corral-profiles" / facts["name"] / facts["files"][0]
+    assert max(facts["reports"][0]["timeline"]["dataWaits"]) > 0.5
+    assert "num_workers" in platform.corral("profile", "show", facts["id"])
+    assert "waits for data" in platform.corral("profile", "show", facts["id"], "--compare", facts["id"])
+    platform.corral("profile", "download", facts["id"], "--to", str(tmp_path))
+    trace = tmp_path / f"{facts['id']}-{facts['files'][0]['name']}"
     assert trace.read_bytes()[:2] == b"\x1f\x8b"
     platform.corral("stop", job)
 

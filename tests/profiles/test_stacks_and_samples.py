@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput
 from corral.profiles.flame_graph import flame_graph
-from corral.profiles.folded import Sampled, functions, read_folded, tree
+from corral.profiles.folded import Sampled, frames, functions, read_folded, tree
 from corral.profiles.stacks import places, read_stacks
 
 _DEEP = "[" * 100_000
@@ -102,3 +102,21 @@ def test_a_flame_graph_is_an_svg_whose_titles_tell_the_shares() -> None:
 def test_a_flame_graph_of_very_many_stacks_stays_small() -> None:
     stacks = [Sampled(("main", f"f{number}"), 1) for number in range(50_000)]
     assert len(flame_graph(tree(stacks), "many")) < 10_000
+
+
+def test_frames_lie_within_the_frame_that_called_them() -> None:
+    root = tree(read_folded("main;train;mm 6\nmain;train;load 2\nmain;save 2\n"), "job")
+    found = {each.name: each for each in frames(root, most=100)}
+    assert [(each.name, each.depth) for each in frames(root, most=100)][:2] == [("job", 0), ("main", 1)]
+    assert (found["job"].begin, found["job"].samples) == (0, 10)
+    for name, outer in (("mm", "train"), ("load", "train"), ("train", "main"), ("save", "main")):
+        inner, around = found[name], found[outer]
+        assert inner.depth == around.depth + 1
+        assert around.begin <= inner.begin <= inner.begin + inner.samples <= around.begin + around.samples
+    assert {found["mm"].begin, found["load"].begin} != {found["mm"].begin}
+
+
+def test_of_too_many_frames_the_deepest_and_the_narrowest_are_left_out() -> None:
+    wide = tree(read_folded("".join(f"main;f{number};deep 1\n" for number in range(50))), "job")
+    assert max(each.depth for each in frames(wide, most=60)) == 2
+    assert [each.name for each in frames(wide, most=60, least=0.03)] == ["job", "main"]

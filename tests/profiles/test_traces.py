@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.cli.profile_kinds import unpacked
 from corral.kernel.errors import InvalidInput
 from corral.profiles.advice import advise
 from corral.profiles.intervals import common, length, union, without
+from corral.profiles.kinds import unpacked
 from corral.profiles.trace_events import read_events
-from corral.profiles.trace_report import RankReport, imbalance, report
+from corral.profiles.trace_report import COLUMNS, RankReport, imbalance, report
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -67,6 +67,20 @@ def test_communication_beneath_a_devices_kernels_is_hidden() -> None:
     assert shares(found) == [40, 20, 10, 0, 30]
     assert (found.device, round(found.communication, 6)) == (True, 0.03)
     assert [each.name for each in found.kernels] == ["gemm", "Memcpy HtoD"]
+
+
+def test_a_timeline_adds_up_to_the_parts_and_is_in_their_order() -> None:
+    found = told(
+        span(LOADER, 0, 60, "user_annotation"),
+        span("aten::mm", 60, 90),
+        span("gloo:all_reduce", 90, 120, "user_annotation", thread=2),
+    )
+    line = found.timeline
+    assert len(line.computing) == COLUMNS
+    for part, seconds in zip(line, (found.computing, found.exposed_communication, 0, found.data_waits), strict=True):
+        assert sum(part) / COLUMNS * found.seconds == pytest.approx(seconds)
+    first = [part.index(1.0) for part in (line.data_waits, line.computing, line.exposed_communication)]
+    assert first == [0, COLUMNS // 2, COLUMNS * 3 // 4]
 
 
 def test_a_slow_data_loader_is_the_first_advice_and_its_healthy_twin_gets_none() -> None:

@@ -18,6 +18,7 @@ _VERBS: Final = {
     "job.scale": "scale {}",
     "job.delete": "remove {}",
     "job.exec": "enter the tasks of {}",
+    "job.profile": "profile the tasks of {}",
     "job.open": "open the services of {}",
     "job.logs": "read the log of {}",
     "job.metrics": "read the metrics of {}",

@@ -95,7 +95,7 @@ OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
         "job.suspend", "job.resume", "job.tag", "job.edit", "job.metrics", "job.extend-idle",
-        "job.open",
+        "job.open", "job.profile",
     }
 )  # fmt: skip
 MANAGED: Final = frozenset(

@@ -18,6 +18,10 @@ class Allowance(NamedTuple):
     """Most bytes of compiled code kept for an account; the least recently used bundles make room."""
     bundle_bytes: int = 1024**3
     """Most bytes of one bundle of compiled code."""
+    profile_bytes: int = 0
+    """Most bytes of profiles kept of an account's jobs; the oldest make room."""
+    profile_days: float = 30.0
+    """Days after which a profile is removed."""
     folder_bytes: int = 0
     """Most bytes in the working folder of a task on this machine, or in everything that a pod writes to its node."""
 

@@ -2836,6 +2836,156 @@ export interface components {
             file: string;
         };
         /**
+         * ProfileAdvice
+         * @description One piece of advice, with the figure that led to it and the share of the time that it may save.
+         */
+        ProfileAdvice: {
+            /** @enum {string} */
+            subject: "data-loading" | "imbalance" | "communication" | "copies" | "device-use";
+            figure: number;
+            gain: number;
+            /** @description The rank that it is about; "" for all. */
+            rank: string;
+            text: string;
+        };
+        /**
+         * ProfileComparison
+         * @description Two profiles of one kind: of traces the shares of time of all ranks, of samples the functions' own shares.
+         */
+        ProfileComparison: {
+            /** @enum {string} */
+            what: "python" | "stacks" | "torch";
+            /** @description The profile that is compared with. */
+            before: string;
+            after: string;
+            /** @description The greatest difference first. */
+            differences: components["schemas"]["ProfileDifference"][];
+        };
+        /**
+         * ProfileDifference
+         * @description A share of the time in two profiles.
+         */
+        ProfileDifference: {
+            name: string;
+            before: number;
+            after: number;
+        };
+        /**
+         * ProfileFile
+         * @description A file of a profile.
+         */
+        ProfileFile: {
+            name: string;
+            size: number;
+        };
+        /**
+         * ProfileFrame
+         * @description A rectangle of the flame graph: `begin` and `samples` are its place in the width of all samples.
+         */
+        ProfileFrame: {
+            name: string;
+            depth: number;
+            begin: number;
+            samples: number;
+        };
+        /**
+         * ProfileFunction
+         * @description A function's share of all samples: at the stack's top (`own`), and anywhere in the stack.
+         */
+        ProfileFunction: {
+            name: string;
+            own: number;
+            total: number;
+        };
+        /**
+         * ProfileList
+         * @description Profiles, newest first, and what those of the user's jobs take of the quota.
+         */
+        ProfileList: {
+            items: components["schemas"]["ProfileView"][];
+            bytes: number;
+            /** @description The quota in bytes; 0 is no limit. */
+            mostBytes: number;
+            /** @description After so many days a profile is removed. */
+            days: number;
+        };
+        /**
+         * ProfilePlace
+         * @description Threads of several ranks that have the same stack, innermost frame first.
+         */
+        ProfilePlace: {
+            thread: string;
+            active: boolean;
+            frames: string[];
+            ranks: string[];
+        };
+        /**
+         * ProfileProblem
+         * @description Why a process or a task is not in a profile, or only in part.
+         */
+        ProfileProblem: {
+            rank: string;
+            problem: string;
+        };
+        /**
+         * ProfileReport
+         * @description What was read of a profile; parts that its kind does not have are empty.
+         */
+        ProfileReport: {
+            /** @enum {string} */
+            what: "python" | "stacks" | "torch";
+            ranks: string[];
+            /** @description Where threads stand; the places of the fewest ranks come first. */
+            places: components["schemas"]["ProfilePlace"][];
+            samples: number;
+            /** @description The functions with the most samples of their own. */
+            functions: components["schemas"]["ProfileFunction"][];
+            /** @description The flame graph, each frame before those below it. */
+            frames: components["schemas"]["ProfileFrame"][];
+            reports: components["schemas"]["RankTimes"][];
+            imbalance: number;
+            /** @description The greatest gain first. */
+            advice: components["schemas"]["ProfileAdvice"][];
+        };
+        /**
+         * ProfileTop
+         * @description An operator, kernel or collective, with its whole time in seconds and its calls.
+         */
+        ProfileTop: {
+            name: string;
+            seconds: number;
+            calls: number;
+        };
+        /**
+         * ProfileView
+         * @description A profile of a running job.
+         */
+        ProfileView: {
+            id: string;
+            job: string;
+            jobName: string;
+            /** @enum {string} */
+            what: "python" | "stacks" | "torch";
+            /** @description For how long samples are taken; 0 for stacks. */
+            seconds: number;
+            /** @enum {string} */
+            state: "taking" | "reading" | "done" | "failed";
+            takenBy: string;
+            /** @description When it was asked for. */
+            takenAt: string;
+            /** @description When its samples begin: PyTorch's traces begin on all ranks at the same moment. */
+            startsAt: string;
+            tasks: string[];
+            /** @description Processes of which something was read. */
+            ranks: number;
+            /** @description Why there is nothing in it; "" if there is. */
+            problem: string;
+            problems: components["schemas"]["ProfileProblem"][];
+            files: components["schemas"]["ProfileFile"][];
+            /** @description Bytes that are kept of it. */
+            size: number;
+        };
+        /**
          * ProgressBody
          * @description What a program says of its work: the task attempt that it is, how long ago it said it, and the values.
          *
@@ -3036,6 +3186,38 @@ export interface components {
             membersOnly: boolean;
             /** @description Its managers besides administrators, at most 100; only in answers about a single queue. */
             managers: string[];
+        };
+        /**
+         * RankTimeline
+         * @description Equal spans of a rank's trace: the share of each that every part takes. The rest is idle.
+         */
+        RankTimeline: {
+            computing: number[];
+            exposedCommunication: number[];
+            copies: number[];
+            dataWaits: number[];
+        };
+        /**
+         * RankTimes
+         * @description What one rank did in the seconds of its trace; the parts from `computing` to `idle` add up to `seconds`.
+         */
+        RankTimes: {
+            rank: string;
+            seconds: number;
+            computing: number;
+            exposedCommunication: number;
+            copies: number;
+            dataWaits: number;
+            idle: number;
+            /** @description All communication, hidden or not. */
+            communication: number;
+            /** @description Whether the trace has a device's work; else computing is that of the processors. */
+            device: boolean;
+            steps: number;
+            operators: components["schemas"]["ProfileTop"][];
+            kernels: components["schemas"]["ProfileTop"][];
+            collectives: components["schemas"]["ProfileTop"][];
+            timeline: components["schemas"]["RankTimeline"];
         };
         /**
          * Readiness
@@ -3446,6 +3628,18 @@ export interface components {
             browsable: boolean;
             /** @description For administrators: the groups that grant it. */
             groups: string[];
+        };
+        /**
+         * TakeBody
+         * @description Which profile to take: of which tasks (none: all that run, at most 64), and for how many seconds.
+         */
+        TakeBody: {
+            /** @default python */
+            what?: string;
+            /** @default 0 */
+            seconds?: number;
+            /** @default [] */
+            tasks?: string[];
         };
         /**
          * Taken
@@ -4189,6 +4383,18 @@ export type Place = components['schemas']['Place'];
 export type PlacementRecord = components['schemas']['PlacementRecord'];
 export type PortsView = components['schemas']['PortsView'];
 export type ProblemView = components['schemas']['ProblemView'];
+export type ProfileAdvice = components['schemas']['ProfileAdvice'];
+export type ProfileComparison = components['schemas']['ProfileComparison'];
+export type ProfileDifference = components['schemas']['ProfileDifference'];
+export type ProfileFile = components['schemas']['ProfileFile'];
+export type ProfileFrame = components['schemas']['ProfileFrame'];
+export type ProfileFunction = components['schemas']['ProfileFunction'];
+export type ProfileList = components['schemas']['ProfileList'];
+export type ProfilePlace = components['schemas']['ProfilePlace'];
+export type ProfileProblem = components['schemas']['ProfileProblem'];
+export type ProfileReport = components['schemas']['ProfileReport'];
+export type ProfileTop = components['schemas']['ProfileTop'];
+export type ProfileView = components['schemas']['ProfileView'];
 export type ProgressBody = components['schemas']['ProgressBody'];
 export type PublicKey = components['schemas']['PublicKey'];
 export type QueueEstimates = components['schemas']['QueueEstimates'];
@@ -4198,6 +4404,8 @@ export type QueueOutcome = components['schemas']['QueueOutcome'];
 export type QueueRow = components['schemas']['QueueRow'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
+export type RankTimeline = components['schemas']['RankTimeline'];
+export type RankTimes = components['schemas']['RankTimes'];
 export type Readiness = components['schemas']['Readiness'];
 export type ReasonView = components['schemas']['ReasonView'];
 export type ReasonsView = components['schemas']['ReasonsView'];
@@ -4227,6 +4435,7 @@ export type Spread = components['schemas']['Spread'];
 export type SshAccessView = components['schemas']['SshAccessView'];
 export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
+export type TakeBody = components['schemas']['TakeBody'];
 export type Taken = components['schemas']['Taken'];
 export type TaskAmounts = components['schemas']['TaskAmounts'];
 export type TaskCounts = components['schemas']['TaskCounts'];

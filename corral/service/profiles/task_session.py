@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
@@ -9,18 +10,16 @@ import pkgutil
 import platform
 import shutil
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, TooLarge, Unavailable
+from corral.kernel.ids import AttemptId
 from corral.profiles.stacks import printable
+from corral.profiles.taken import Taken
 from corral.runtime.task_profile import MARK
-
-if TYPE_CHECKING:
-    from corral.client.exec import ExecStream
-    from corral.client.sync import Client
 
 _READ: Final = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
 _START: Final = f"""\
@@ -30,93 +29,100 @@ done
 echo 'This task has no Python 3, which profiles are taken with.'
 exit 127
 """
-MOST_BYTES: Final = 64 * 1024**2
-"""Bytes of all answers of one task."""
+COMMAND: Final = ("sh", "-c", _START)
 _BESIDE_SECONDS: Final = 90.0
 """Seconds after the asked duration in which a task must have answered."""
+_MOST_LINE: Final = 6 * 1024**2
+"""Bytes of one answer: py-spy's text of one process, as JSON."""
 
 
-class Taken(NamedTuple):
-    """What one process of a task gave: `text`, or the `problem` in one sentence."""
+class TaskStream(Protocol):
+    """The input and output of a command in a task."""
 
-    task: str
-    process: int
-    command: str
-    text: str
-    problem: str
-    cut: bool
-    trace: bytes = b""
-    """A Chrome trace, compressed with gzip."""
+    async def send(self, data: bytes) -> None:
+        """Send input. Raises Unavailable when the command has ended."""
+        ...
 
-    @property
-    def rank(self) -> str:
-        """The process as people call it."""
-        return f"{self.task} process {self.process}" if self.process else self.task
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Its output. Raises Unavailable when the connection breaks."""
+        ...
+
+
+Enter = Callable[[AttemptId, tuple[str, ...]], AbstractAsyncContextManager[TaskStream]]
+"""Starts a command in the task of an attempt."""
 
 
 class Answered(NamedTuple):
     """What one task gave, and how many of its processes were left out."""
 
     taken: tuple[Taken, ...]
-    left_out: int
+    left_out: int = 0
 
 
-def profile_task(client: Client, job: str, task: tuple[str, int], request: Mapping[str, Any]) -> Answered:
+class Room:
+    """The bytes that all tasks of one profile may still answer."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._left = most, most
+
+    def take(self, size: int) -> None:
+        """Take room. Raises TooLarge when there is none left."""
+        self._left -= size
+        if self._left < 0:
+            raise TooLarge("profile-too-large", f"The tasks answered more than {self._most >> 20} MiB together.")
+
+
+async def profile_task(enter: Enter, task: str, attempt: AttemptId, request: Mapping[str, Any], room: Room) -> Answered:
     """Take a profile of each Python process of a running task; a failure is an answer too."""
-    role, index = task
-    name = f"{role}-{index}"
     try:
-        with client.exec(job, role, index, ["sh", "-c", _START]) as stream:
-            overdue = threading.Timer(float(request["seconds"]) + _BESIDE_SECONDS, stream.close)
-            overdue.start()
-            try:
-                return _conversation(stream, name, request)
-            finally:
-                overdue.cancel()
+        async with asyncio.timeout(float(request["seconds"]) + _BESIDE_SECONDS), enter(attempt, COMMAND) as stream:
+            return await _conversation(stream, task, request, room)
+    except TimeoutError:
+        return _failed(task, f"The task did not answer within {request['seconds'] + _BESIDE_SECONDS:.0f} s.")
     except CorralError as error:
-        return Answered((_failed(name, error.message),), 0)
+        return _failed(task, error.message)
 
 
-def _conversation(stream: ExecStream, task: str, request: Mapping[str, Any]) -> Answered:
+async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any], room: Room) -> Answered:
     program = pkgutil.get_data("corral.runtime", "task_profile.py") or b""
-    _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
+    await _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
     taken: list[Taken] = []
     trace = bytearray()
-    for answer in _answers(stream):
+    async for answer in _answers(stream, room):
         if "need" in answer:
-            sent = py_spy_for(answer)
-            _send(stream, sent)
+            sent = await asyncio.to_thread(py_spy_for, answer)
+            await _send(stream, sent)
             if not sent:
-                taken.append(_failed(task, _missing(answer)))
+                taken.append(Taken(task, 0, problem=_missing(answer)))
         elif "process" in answer:
             taken.append(_process(task, answer, bytes(trace)))
             trace.clear()
         elif "trace" in answer:
             trace += _unpacked(answer["trace"])
         elif answer.get("done"):
-            nothing = () if taken else (_failed(task, "No Python process runs in this task."),)
+            nothing = () if taken else (Taken(task, 0, problem="No Python process runs in this task."),)
             return Answered((*taken, *nothing), _whole(answer.get("left_out")))
-    return Answered((*taken, _failed(task, "The profiler in the task ended before it had answered.")), 0)
+    return Answered((*taken, Taken(task, 0, problem="The profiler in the task ended before it had answered.")))
 
 
-def _send(stream: ExecStream, sized: bytes, more: bytes = b"") -> None:
+async def _send(stream: TaskStream, sized: bytes, more: bytes = b"") -> None:
     """Send bytes with their size before them. A command that has ended says why when it is read."""
     with contextlib.suppress(Unavailable):
-        stream.send(b"%d\n" % len(sized) + sized + more)
+        await stream.send(b"%d\n" % len(sized) + sized + more)
 
 
-def _answers(stream: ExecStream) -> Iterator[dict[str, Any]]:
-    """The answers, as they come. Raises InvalidInput for too many bytes, and for what is no answer."""
-    rest, size = bytearray(), 0
-    for piece in stream:
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise InvalidInput("profile-too-large", f"The task answered more than {MOST_BYTES >> 20} MiB.")
+async def _answers(stream: TaskStream, room: Room) -> AsyncIterator[dict[str, Any]]:
+    """The answers, as they come. Raises TooLarge for too many bytes, and InvalidInput for what is no answer."""
+    rest = bytearray()
+    async for piece in stream:
+        room.take(len(piece))
         *lines, tail = piece.split(b"\n")
         for line in lines:
             yield _answer(bytes(rest) + line)
             rest.clear()
         rest += tail
+        if len(rest) > _MOST_LINE:
+            raise InvalidInput("profile-failed", "The profiler in the task sent an answer that is too long.")
     if rest:
         yield _answer(bytes(rest))
 
@@ -147,12 +153,12 @@ def _process(task: str, answer: Mapping[str, Any], trace: bytes) -> Taken:
     return Taken(task, _whole(answer["process"]), command, text, told, bool(answer.get("cut")), trace)
 
 
-def _failed(task: str, problem: str) -> Taken:
-    return Taken(task, 0, "", "", problem, False)
+def _failed(task: str, problem: str) -> Answered:
+    return Answered((Taken(task, 0, problem=problem),))
 
 
 def py_spy_for(asked: Mapping[str, Any]) -> bytes:
-    """This computer's py-spy, if it runs on the machine that asks for it; else nothing."""
+    """This server's py-spy, if it runs on the machine that asks for it; else nothing."""
     if (platform.system(), platform.machine()) != (asked.get("system"), asked.get("machine")):
         return b""
     beside = Path(sys.executable).with_name("py-spy")
@@ -164,5 +170,5 @@ def _missing(asked: Mapping[str, Any]) -> str:
     machine = f"{asked.get('system')} on {asked.get('machine')}"
     here = f"{platform.system()} on {platform.machine()}"
     if machine == here:
-        return "py-spy is neither in the task nor here; install it here: pip install 'corral[profile]'."
-    return printable(f"py-spy is not in the task ({machine}), and that of this computer ({here}) does not run there.")
+        return "py-spy is neither in the task nor on the server; install it there: pip install 'corral[profile]'."
+    return printable(f"py-spy is not in the task ({machine}), and that of the server ({here}) does not run there.")

@@ -1,0 +1,1 @@
+"""Profiles of running jobs: taken in their tasks, read, kept and compared."""
