@@ -17,7 +17,7 @@ def warning(name: str, spell: Spell, terms: IdleTerms, now: float, *, can_act: b
     if terms.action is Action.WARN or not can_act:
         return told
     grace = format_duration(int(terms.grace_seconds))
-    unless = "somebody does" if terms.unattended else "it uses them"
+    unless = "the notebook is used" if terms.unattended else "it uses them"
     coming = f"The job is {_DONE[terms.action]} in {grace} unless {unless}."
     if spell.extended_at:
         return f"{told} {coming}"
@@ -39,8 +39,8 @@ def would_have(name: str, user: str, said: str, action: Action, *, warns: bool) 
 
 def over(spell: Spell, now: float) -> str:
     """Tell that the devices are in use again."""
-    if not spell.wasted(now):  # it has no devices, so what ended is that nobody worked in it
-        return "Somebody works in it again."
+    if not spell.wasted(now):  # it has no devices, so its notebook is used
+        return "The notebook is in use again."
     return f"Its devices are in use again; {_hours(spell, now)} device-hours were wasted."
 
 
