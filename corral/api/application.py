@@ -26,6 +26,7 @@ from corral.api import (
     events,
     exec,
     groups,
+    hangs,
     idle,
     jobs,
     logs,
@@ -184,6 +185,7 @@ def create_app(
         usage,
         efficiency,
         idle,
+        hangs,
         budgets,
         alerts,
     ):

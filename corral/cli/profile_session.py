@@ -6,30 +6,18 @@ import base64
 import contextlib
 import json
 import pkgutil
-import platform
-import shutil
-import sys
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.profiles.stacks import printable
-from corral.runtime.task_profile import MARK
+from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
 
 if TYPE_CHECKING:
     from corral.client.exec import ExecStream
     from corral.client.sync import Client
 
-_READ: Final = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
-_START: Final = f"""\
-for python in python3 python; do
-  command -v "$python" >/dev/null && exec "$python" -I -S -c "{_READ}" {MARK}
-done
-echo 'This task has no Python 3, which profiles are taken with.'
-exit 127
-"""
 MOST_BYTES: Final = 64 * 1024**2
 """Bytes of all answers of one task."""
 _BESIDE_SECONDS: Final = 90.0
@@ -66,7 +54,7 @@ def profile_task(client: Client, job: str, task: tuple[str, int], request: Mappi
     role, index = task
     name = f"{role}-{index}"
     try:
-        with client.exec(job, role, index, ["sh", "-c", _START]) as stream:
+        with client.exec(job, role, index, ["sh", "-c", START]) as stream:
             overdue = threading.Timer(float(request["seconds"]) + _BESIDE_SECONDS, stream.close)
             overdue.start()
             try:
@@ -87,7 +75,7 @@ def _conversation(stream: ExecStream, task: str, request: Mapping[str, Any]) -> 
             sent = py_spy_for(answer)
             _send(stream, sent)
             if not sent:
-                taken.append(_failed(task, _missing(answer)))
+                taken.append(_failed(task, printable(why_no_py_spy(answer))))
         elif "process" in answer:
             taken.append(_process(task, answer, bytes(trace)))
             trace.clear()
@@ -149,20 +137,3 @@ def _process(task: str, answer: Mapping[str, Any], trace: bytes) -> Taken:
 
 def _failed(task: str, problem: str) -> Taken:
     return Taken(task, 0, "", "", problem, False)
-
-
-def py_spy_for(asked: Mapping[str, Any]) -> bytes:
-    """This computer's py-spy, if it runs on the machine that asks for it; else nothing."""
-    if (platform.system(), platform.machine()) != (asked.get("system"), asked.get("machine")):
-        return b""
-    beside = Path(sys.executable).with_name("py-spy")
-    found = str(beside) if beside.is_file() else shutil.which("py-spy")
-    return Path(found).read_bytes() if found else b""
-
-
-def _missing(asked: Mapping[str, Any]) -> str:
-    machine = f"{asked.get('system')} on {asked.get('machine')}"
-    here = f"{platform.system()} on {platform.machine()}"
-    if machine == here:
-        return "py-spy is neither in the task nor here; install it here: pip install 'corral[profile]'."
-    return printable(f"py-spy is not in the task ({machine}), and that of this computer ({here}) does not run there.")

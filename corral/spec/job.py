@@ -81,6 +81,13 @@ class JobBody(SpecModel):
         le=10 * 366 * 86_400,
         description="The longest run of the job; then it is ended as failed. 0 is no limit.",
     )
+    hang_after_seconds: int = Field(
+        0,
+        ge=0,
+        le=10 * 366 * 86_400,
+        description="How long its tasks may show no progress, by a reported step, their logs or their devices, before the "
+        "job hangs, at most; 0 leaves it to the queue.",
+    )
     deadline_seconds: int = Field(
         0,
         ge=0,

@@ -125,6 +125,11 @@ class ShortJob(JobOptions, Standing, ShortHead):
     max_duration: Seconds = Field(
         0, description="The longest run of the job; then it is ended: 90m, 2h; 0 is no limit."
     )
+    hang_after: Seconds = Field(
+        0,
+        description="How long its tasks may show no progress before the job hangs, at most: 30m, 2h; 0 leaves it to the "
+        "queue.",
+    )
     deadline: Seconds = Field(
         0, description="The job should end within this time of its submission: 90m, 2h; 0 is no deadline."
     )
@@ -173,6 +178,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 "maxReplicas": size.max,
             },
             "maxDurationSeconds": given.pop("maxDuration", 0),
+            "hangAfterSeconds": given.pop("hangAfter", 0),
             "deadlineSeconds": given.pop("deadline", 0),
         }
         given.pop("countedRole", None)
@@ -216,6 +222,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 return ("framework",)
             case ("spec", "maxDurationSeconds"):
                 return ("maxDuration",)
+            case ("spec", "hangAfterSeconds"):
+                return ("hangAfter",)
             case ("spec", "deadlineSeconds"):
                 return ("deadline",)
             case ("spec", str(field), *rest):
