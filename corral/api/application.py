@@ -26,6 +26,7 @@ from corral.api import (
     events,
     exec,
     groups,
+    hangs,
     idle,
     jobs,
     logs,
@@ -186,6 +187,7 @@ def create_app(
         usage,
         efficiency,
         idle,
+        hangs,
         budgets,
         alerts,
     ):

@@ -14,7 +14,7 @@ from corral.cli.output import age, output_option, say, show, table
 from corral.kernel.units import format_duration, parse_duration
 
 _KINDS: Final = ("mail", "webhook", "slack", "teams")
-_EVENTS: Final = ("started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended")
+_EVENTS: Final = ("started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended")
 
 
 class _Duration(click.ParamType[int]):

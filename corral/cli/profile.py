@@ -13,6 +13,7 @@ import click
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.output import age, output_option, say, show, table
+from corral.cli.profile_hangs import hangs_command
 from corral.cli.profile_text import comparison_text, text_of
 from corral.kernel.units import format_memory
 
@@ -208,3 +209,6 @@ def rm_command(profiles: tuple[str, ...]) -> None:
         for each in profiles:
             client.remove_profile(each)
             say(f"Removed {each}.")
+
+
+profile_command.add_command(hangs_command)

@@ -208,7 +208,7 @@ class ChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -507,6 +507,36 @@ class GuaranteeFinding(TypedDict):
     """Whether the change is possible by preempting the jobs that stand in its way."""
 
 
+class Hang(TypedDict):
+    """One time that a job hung."""
+
+    at: str
+    """When it was found."""
+    silentSeconds: float
+    """How long it had shown no progress."""
+    why: str
+    """What its ranks did, in one sentence."""
+    odd: list[str]
+    """The tasks that the others wait for; none if all are alike."""
+    collective: str
+    """The collective in which the odd tasks stand, or were last."""
+    number: int
+    """The number of that collective in its group by the flight recorder; 0 is not known."""
+    place: str
+    """The line of the program where they stand."""
+    action: Literal["warn", "restart", "suspend"]
+    """What was done about it."""
+    bundle: str
+    """The name of the bundle of stacks, logs and figures; "" if it could not be kept."""
+    bytes: int
+
+
+class HangList(TypedDict):
+    """The times that a job hung, the latest first."""
+
+    items: list[Hang]
+
+
 class HealthEntryView(TypedDict):
     """One entry of a node's history in the API."""
 
@@ -783,7 +813,7 @@ class JobNotifications(TypedDict):
     """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
 
     events: NotRequired[
-        list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
+        list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended"]]
     ]
     """What is told; `ended` is succeeded, failed or stopped."""
     waitingSeconds: NotRequired[int]
@@ -1000,7 +1030,7 @@ class NewChannelView(TypedDict):
     address: str
     """Without its secret parts."""
     verified: bool
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]]
+    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended"]]
     waitingSeconds: int
     jobs: str
     createdAt: str
@@ -2551,6 +2581,8 @@ class JobSpec(TypedDict):
     """The longest run of the job; then it is ended as failed. 0 is no limit."""
     idleSeconds: NotRequired[int]
     """The job is suspended when its tasks report for this long that nobody works in them, as notebooks do by themselves; at least 1m. 0 is never."""
+    hangAfterSeconds: NotRequired[int]
+    """How long its tasks may show no progress, by a reported step, their logs or their devices, before the job hangs, at most; 0 leaves it to the queue."""
     deadlineSeconds: NotRequired[int]
     """The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline."""
     code: NotRequired[JobCode]

@@ -160,6 +160,8 @@ class Client:
     suspend = _asks(operations.jobs.suspend)
     resume = _asks(operations.jobs.resume)
     receipts = _asks(operations.jobs.receipts)
+    job_hangs = _asks(operations.jobs.job_hangs)
+    hang_bundle = _streams(operations.jobs.hang_bundle)
     scale = _asks(operations.jobs.scale)
     edit = _asks(operations.jobs.edit)
     delete = _asks(operations.jobs.delete)

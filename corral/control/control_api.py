@@ -29,6 +29,7 @@ from corral.control.estimates.given import given_by, given_in
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
+from corral.control.hangs.bundles import Bundles
 from corral.control.health.door import HealthDoor
 from corral.control.health.keeper import HealthKeeper
 from corral.control.log_api import LogApi
@@ -130,7 +131,10 @@ class ControlApi:
             control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds,
             correction=lambda: control.estimates.correction, told=self._keep,
         )  # fmt: skip
-        self._logs = logs
+        self.log_sources = logs
+        """The logs of this machine and the archive's."""
+        self.bundles: Bundles | None = None
+        """What was found of jobs that hung; None keeps none."""
         self._agents = agents or {}
         self._health = HealthDoor(health)
         self._control = control
@@ -201,7 +205,8 @@ class ControlApi:
             *self._health.routes(),
             *self._shadows.routes(),
             *Views(self._world_is_there, self._forecasts).routes(),
-            *([LogApi(self._logs).route()] if self._logs is not None else []),
+            Route("/hangs/{job}/{name}", self._bundle),
+            *([LogApi(self.log_sources).route()] if self.log_sources is not None else []),
             *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
@@ -242,6 +247,14 @@ class ControlApi:
         if len(queue) > _MANY and forecast is not None and (known := forecast.ahead(job)) is not None:
             return [each for each in known if queue.first(each) is not None]
         return ahead_of(planner.cluster.queues, queue, planner.policy, now, job)
+
+    async def _bundle(self, request: Request) -> Response:
+        """The bundle of a job that hung."""
+        job, name = request.path_params["job"], request.path_params["name"]
+        if self.bundles is None:
+            raise NotFound("no-such-bundle", "This server keeps no bundles.")
+        data = await asyncio.to_thread(self.bundles.read, job, name)
+        return Response(data, media_type="application/gzip")
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the known nodes: null, or the reasons why not."""

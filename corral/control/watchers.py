@@ -1,12 +1,15 @@
-"""What watches jobs and reports on them beside a control: idle devices, use, budgets, and the weekly report."""
+"""What watches jobs and reports on them beside a control: idle devices, hangs, use, budgets, and the weekly report."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from corral.control.budget_keeper import BudgetKeeper
 from corral.control.control_api import ControlApi
+from corral.control.hangs.bundles import Bundles
+from corral.control.hangs.keeper import HangKeeper
 from corral.control.idle.keeper import IdleKeeper
 from corral.control.loop import Control
 from corral.control.metrics.measured_use import MeasuredUse
@@ -21,6 +24,8 @@ class ReportSettings(NamedTuple):
     mail_server: str
     report_mail_to: str
     report_mail_at: str
+    data_folder: Path
+    """Where the bundles of jobs that hung are kept."""
 
     @classmethod
     def of(cls, settings: object) -> ReportSettings:
@@ -32,8 +37,10 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     """The loops that run beside a control. Raises InvalidInput for settings that cannot be read."""
     to, at = settings.report_mail_to, settings.report_mail_at
     reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
+    bundles = api.bundles = Bundles(settings.data_folder / "hangs")
     loops = [
         IdleKeeper(control, api.metrics.everywhere).run(control.ready),
+        HangKeeper(control, bundles, api.log_sources, api.metrics.everywhere).run(control.ready),
         MeasuredUse(control, api.metrics.measured).run(control.ready),
         BudgetKeeper(control, settings.administrator).run(control.ready),
     ]

@@ -46,6 +46,9 @@ def main() -> None:
         trace_all(request)
         say(done=True, left_out=0)
         return
+    if request["what"] == "hang":
+        look_twice(request)
+        return
     found = python_processes()
     most = int(request["processes"])
     if found:
@@ -227,6 +230,141 @@ def _bounded(handle: int, most: int) -> dict[str, Any]:
 
 def _text(handle: int, most: int) -> str:
     return os.pread(handle, most, 0).decode("utf-8", "replace")
+
+
+# -- a gang that is silent: two looks at each process, and what its flight recorder has
+
+_BETWEEN_PIECES = 1024 * 1024
+_RECORDER = b"CORRAL_FLIGHT_RECORDER="
+_MOST_DUMP = 16 * 1024 * 1024
+_DUMP_SECONDS = 5.0
+"""Seconds that a flight recorder has to write its dump."""
+
+
+def look_twice(request: dict[str, Any]) -> None:
+    """Look at each process of the task twice, `seconds` apart: its state, its processor time, its files and its stacks."""
+    found = python_processes()
+    most = int(request["processes"])
+    pids = found[:most] or sorted(_task_processes() - set(_ancestors()))[:most]
+    program = find_program() if found else ""
+    first = _look_at_each(program, pids, request)
+    time.sleep(float(request["seconds"]))
+    second = _look_at_each(program, pids, request)
+    for pid in pids:
+        looks = [each for each in (first.get(pid), second.get(pid)) if each is not None]
+        gone = {} if len(looks) == 2 else {"problem": f"process {pid} ended meanwhile."}
+        say(process=pid, command=command_of(pid), looks=looks, **gone)
+    send_recorders(found[:most], int(request["recorder_bytes"]))
+    say(done=True, left_out=max(0, len(found) - most))
+
+
+def _look_at_each(program: str, pids: list[int], request: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """One look at each process that is still there, all at the same time."""
+    looks: dict[int, dict[str, Any]] = {}
+
+    def look(pid: int) -> None:
+        fields = _read(pid, "stat").rpartition(b")")[2].split()
+        if len(fields) < 15 or fields[0] in (b"Z", b"X"):
+            return
+        ticks = sum(int(each) for each in fields[11:15])
+        found: dict[str, Any] = {
+            "at": time.monotonic(),
+            "state": fields[0].decode(),
+            "cpu": ticks / os.sysconf("SC_CLK_TCK"),
+            "io": _transferred(pid),
+        }
+        if program:
+            try:
+                found.update(_looked(program, pid, {**request, "what": "stacks"}))
+            except OSError as error:
+                found["problem"] = f"py-spy could not be run: {error.strerror}."
+        looks[pid] = found
+
+    threads = [threading.Thread(target=look, args=(pid,)) for pid in pids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return looks
+
+
+def _transferred(pid: int) -> int:
+    """Bytes that a process has read and written, by files and pipes."""
+    lines = dict(line.partition(b": ")[::2] for line in _read(pid, "io").splitlines())
+    return int(lines.get(b"rchar", b"0")) + int(lines.get(b"wchar", b"0"))
+
+
+def send_recorders(pids: list[int], most: int) -> None:
+    """Have the flight recorders of PyTorch's processes written, and send them; at most `most` bytes in all."""
+    folders = {line[len(_RECORDER) :] for pid in pids for line in _lines(pid) if line.startswith(_RECORDER)}
+    for folder in sorted(folders):
+        path = os.fsdecode(folder)
+        try:
+            _ask_servers(path, pids)
+            _ask_recorders(path)
+            names = sorted(name for name in os.listdir(path) if name.startswith("dump"))
+        except OSError:
+            continue
+        for name in names:
+            most -= _send_file(os.path.join(path, name), name, most)
+
+
+def _ask_servers(folder: str, pids: list[int]) -> None:
+    """Write what PyTorch's own servers give of their recorders, as `dump.PID.json`; a stopped process gives nothing."""
+    import http.client
+    import socket
+
+    class Connection(http.client.HTTPConnection):
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(_DUMP_SECONDS)
+            self.sock.connect(os.path.join(folder, f"recorder-{pid}.sock"))
+
+    for pid in pids:
+        connection = Connection("localhost")
+        try:
+            connection.request("POST", "/handler/fr_trace_json", body=b"")
+            answer = connection.getresponse()
+            text = answer.read(_MOST_DUMP + 1)
+        except (OSError, http.client.HTTPException):
+            continue
+        finally:
+            connection.close()
+        if answer.status == 200 and len(text) <= _MOST_DUMP:
+            with open(os.path.join(folder, f"dump.{pid}.json"), "wb") as file:
+                file.write(text)
+
+
+def _ask_recorders(folder: str) -> None:
+    """Write to the pipes that NCCL's recorders read, and wait for their files to stay as they are."""
+    pipes = [name for name in os.listdir(folder) if name.endswith(".pipe")]
+    for name in pipes:
+        with contextlib.suppress(OSError):  # nobody reads
+            handle = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK)
+            os.write(handle, b"1")
+            os.close(handle)
+    until, before = time.monotonic() + _DUMP_SECONDS, -1
+    while pipes and time.monotonic() < until:
+        size = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.name.startswith("dump"))
+        if size == before > 0:
+            return
+        before = size
+        time.sleep(0.5)
+
+
+def _send_file(path: str, name: str, most: int) -> int:
+    """Send a file in pieces if it is no longer than `most`; the bytes that were sent."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
+            data = file.read(most + 1)
+    except OSError:
+        return 0
+    if len(data) > most:
+        say(file=name, cut=True, data="")
+        return 0
+    for at in range(0, len(data), _BETWEEN_PIECES):
+        say(file=name, data=base64.b64encode(data[at : at + _BETWEEN_PIECES]).decode())
+    return len(data)
 
 
 # -- PyTorch's traces: `corral.runtime.torch_daemon` answers PyTorch in the folders that its processes know

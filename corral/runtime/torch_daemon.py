@@ -8,6 +8,7 @@ the trace's configuration, which is empty if none is wanted. `corral profile` wr
 from __future__ import annotations
 
 import os
+import pkgutil
 import shutil
 import struct
 import sys
@@ -16,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from corral.runtime import torch_recorder
 
 if TYPE_CHECKING:
     import socket
@@ -27,6 +30,8 @@ _HEAD = struct.Struct("<Q32s")
 _REQUEST = struct.Struct("<iiqi")
 _MOST_MESSAGE = 64 * 1024
 _MOST_ASKED = 4096
+_RECORDED = "2000"
+"""Collectives that a flight recorder remembers."""
 _LEAD_SECONDS = 3.0
 """PyTorch looks at a configuration a second after it came, and ignores one whose start has passed then."""
 
@@ -55,10 +60,48 @@ def armed(env: dict[str, str], *, apart: bool = False) -> Iterator[dict[str, str
             return
         threading.Thread(target=serve, args=(bound, folder), daemon=True).start()
         try:
-            yield {**env, "KINETO_USE_DAEMON": "1", VARIABLE: folder}
+            yield {**env, "KINETO_USE_DAEMON": "1", VARIABLE: folder, **recorders(folder, env)}
         finally:
             bound.shutdown(socket.SHUT_RDWR)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def recorders(folder: str, env: dict[str, str]) -> dict[str, str]:
+    """The variables with which PyTorch records its last collectives, and gives them in `folder` when it is asked.
+
+    NCCL's recorder is asked by a pipe, and gloo's by the server that `torch_recorder` starts. What the job's own
+    environment says stays.
+    """
+    offered = {
+        "PYTHONPATH": _with_module(folder, env.get("PYTHONPATH", "")),
+        torch_recorder.VARIABLE: folder,
+        "TORCH_FR_BUFFER_SIZE": _RECORDED,
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": _RECORDED,
+        "TORCH_FR_DUMP_TEMP_FILE": os.path.join(folder, "dump-"),
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": os.path.join(folder, "dump-"),
+        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": os.path.join(folder, "recorder-"),
+    }
+    return {name: value for name, value in offered.items() if name not in env or name == "PYTHONPATH"}
+
+
+def _with_module(folder: str, path: str) -> str:
+    """Write `torch_recorder` as a package that PyTorch finds by its entry point; the path with it, or as it was."""
+    site = os.path.join(folder, "python")
+    package = os.path.join(site, "corral_recorder-1.dist-info")
+    files = {
+        os.path.join(site, "corral_recorder.py"): pkgutil.get_data("corral.runtime", "torch_recorder.py") or b"",
+        os.path.join(package, "METADATA"): b"Metadata-Version: 2.1\nName: corral-recorder\nVersion: 1\n",
+        os.path.join(package, "entry_points.txt"): b"[torch.backends]\ncorral_recorder = corral_recorder:begin\n",
+    }
+    try:
+        os.makedirs(package)
+        for name, content in files.items():
+            with open(name, "wb") as file:
+                file.write(content)
+    except OSError as error:
+        print(f"corral: gloo's flight recorder is not offered: {error.strerror}.", file=sys.stderr, flush=True)
+        return path
+    return f"{path}{os.pathsep}{site}" if path else site
 
 
 def serve(bound: socket.socket, folder: str) -> None:

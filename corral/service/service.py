@@ -20,6 +20,7 @@ from corral.service.jobs.explanations import Explanations
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.idle_jobs import IdleJobs
 from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.job_hangs import JobHangs
 from corral.service.jobs.job_rule import JobRules
 from corral.service.jobs.job_services import JobServices
 from corral.service.jobs.jobs import Jobs
@@ -100,6 +101,7 @@ class Service:
         )
         self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules, self.budgets)
         self.idle_jobs = IdleJobs(context)
+        self.job_hangs = JobHangs(context)
         self.explanations = Explanations(context, self.receipts, self.authentication)
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)

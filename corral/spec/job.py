@@ -94,6 +94,13 @@ class JobBody(SpecModel):
         description="The job is suspended when its tasks report for this long that nobody works in them, as notebooks do "
         "by themselves; at least 1m. 0 is never.",
     )
+    hang_after_seconds: int = Field(
+        0,
+        ge=0,
+        le=10 * 366 * 86_400,
+        description="How long its tasks may show no progress, by a reported step, their logs or their devices, before the "
+        "job hangs, at most; 0 leaves it to the queue.",
+    )
     deadline_seconds: int = Field(
         0,
         ge=0,

@@ -318,7 +318,9 @@ class Kubernetes(SpecModel):
 class Notifications(SpecModel):
     """What the job's owner is told of it; without any of it the preferences of the owner's channels apply."""
 
-    events: list[Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "ended"]] = Field(
+    events: list[
+        Literal["started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended"]
+    ] = Field(
         default_factory=list,
         max_length=20,
         description="What is told; `ended` is succeeded, failed or stopped.",

@@ -21,6 +21,7 @@ from pydantic import Field
 
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import QueueName, SpecModel
+from corral.spec.hang_rule import HangRule
 from corral.spec.idle_rule import IdleRule
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")]
@@ -111,6 +112,11 @@ class PolicyDocument(SpecModel):
     idle: IdleRule | None = Field(
         None,
         description="What becomes of jobs that leave their devices idle, in queues that do not say; null is nothing.",
+    )
+    hangs: HangRule | None = Field(
+        None,
+        description="What becomes of jobs that make no progress any more, in queues that do not say; null tells the owners "
+        "of those that reported steps.",
     )
     elastic: ElasticPolicy = Field(default_factory=ElasticPolicy, description="When elastic jobs are moved.")
 

@@ -29,6 +29,7 @@ from corral.spec import queue_amounts as amounts
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import OPTIONAL_QUEUE, QueueName, SpecModel, Text, refusal
 from corral.spec.errors import Path
+from corral.spec.hang_rule import HangRule
 from corral.spec.idle_rule import IdleRule
 from corral.spec.queue_amounts import Amounts
 from corral.spec.yaml_scalars import written
@@ -166,6 +167,11 @@ class QueueShape(SpecModel):
     idle: IdleRule | None = Field(
         None,
         description="What becomes of its jobs that leave their devices idle; null leaves it to the queues above it, and "
+        "then to the policy.",
+    )
+    hangs: HangRule | None = Field(
+        None,
+        description="What becomes of its jobs that make no progress any more; null leaves it to the queues above it, and "
         "then to the policy.",
     )
     closed: bool = Field(False, description="Whether it refuses new jobs; the jobs that it has continue.")

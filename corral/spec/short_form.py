@@ -130,6 +130,11 @@ class ShortJob(JobOptions, Standing, ShortHead):
         description="The job is suspended when nobody worked in it for this long, as notebooks report by themselves: 30m, "
         "2h; at least 1m; 0 is never.",
     )
+    hang_after: Seconds = Field(
+        0,
+        description="How long its tasks may show no progress before the job hangs, at most: 30m, 2h; 0 leaves it to the "
+        "queue.",
+    )
     deadline: Seconds = Field(
         0, description="The job should end within this time of its submission: 90m, 2h; 0 is no deadline."
     )
@@ -179,6 +184,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
             },
             "maxDurationSeconds": given.pop("maxDuration", 0),
             "idleSeconds": given.pop("idle", 0),
+            "hangAfterSeconds": given.pop("hangAfter", 0),
             "deadlineSeconds": given.pop("deadline", 0),
         }
         given.pop("countedRole", None)
@@ -224,6 +230,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 return ("maxDuration",)
             case ("spec", "idleSeconds"):
                 return ("idle",)
+            case ("spec", "hangAfterSeconds"):
+                return ("hangAfter",)
             case ("spec", "deadlineSeconds"):
                 return ("deadline",)
             case ("spec", str(field), *rest):

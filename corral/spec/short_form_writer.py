@@ -68,6 +68,8 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
             job[field] = _only(key, job[field])
     if "maxDurationSeconds" in job:
         job["maxDuration"] = format_duration(job.pop("maxDurationSeconds"))
+    if "hangAfterSeconds" in job:
+        job["hangAfter"] = format_duration(job.pop("hangAfterSeconds"))
     if "deadlineSeconds" in job:
         job["deadline"] = format_duration(job.pop("deadlineSeconds"))
     if "barrier" in job:

@@ -30,6 +30,7 @@ from corral.store.efficiency_records import EfficiencyRecords
 from corral.store.estimate_records import EstimateRecords
 from corral.store.fairness_records import FairnessRecords
 from corral.store.groups import Groups
+from corral.store.hang_records import HangRecords
 from corral.store.health_records import HealthRecords
 from corral.store.idle_records import IdleRecords
 from corral.store.job_rows import JobRows
@@ -90,6 +91,7 @@ class Store(
     AlertRecords,
     AlertHistory,
     IdleRecords,
+    HangRecords,
     QuestionRecords,
     CompileCacheRecords,
 ):

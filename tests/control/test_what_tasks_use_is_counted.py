@@ -120,7 +120,7 @@ async def test_sums_are_stored_now_and_then_and_kept_while_the_store_is_away(
 async def test_it_runs_beside_a_control(house: House, tmp_path: Path) -> None:
     await house.begin()
     api = ControlApi(house.control, tmp_path / "unused.sock")
-    loops = watchers(house.control, api, ReportSettings("root", "", "", "monday 07:00"))
+    loops = watchers(house.control, api, ReportSettings("root", "", "", "monday 07:00", tmp_path))
     names = [each.cr_code.co_qualname for each in loops if isinstance(each, CoroutineType)]
     for each in loops:
         each.close()

@@ -7,6 +7,7 @@ import socket
 import stat
 import struct
 import time
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,16 @@ def test_a_task_in_a_container_of_its_own_is_told_that_nothing_is_offered(capfd:
     with armed({"A": "b"}, apart=True) as env:
         assert env == {"A": "b"}
     assert "PyTorch's traces are not offered" in capfd.readouterr().err
+
+
+def test_flight_recorders_are_on_in_the_task_s_folder_unless_the_job_says_otherwise() -> None:
+    with armed({"PYTHONPATH": "/mine", "TORCH_FR_BUFFER_SIZE": "5"}) as env:
+        folder = Path(env["CORRAL_FLIGHT_RECORDER"])
+        assert env["TORCH_FR_BUFFER_SIZE"] == "5"
+        assert env["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"].startswith(f"{folder}/")
+        mine, ours = env["PYTHONPATH"].split(os.pathsep)
+        assert mine == "/mine"
+        (found,) = [point for each in distributions(path=[ours]) for point in each.entry_points]
+        assert (found.group, found.value) == ("torch.backends", "corral_recorder:begin")
+        assert "def begin" in (Path(ours) / "corral_recorder.py").read_text()
+    assert not folder.exists()

@@ -145,6 +145,6 @@ async def test_codes_and_tests_are_bounded_whatever_is_removed(
 async def test_preferences_are_changed_field_by_field(service: Service) -> None:
     await service.notifications.add(ANN, "me", "mail", "ann@example.org", jobs="train-*")
     found = await service.notifications.change(ANN, "me", waiting=600)
-    assert (found.events, found.waiting_seconds, found.jobs) == (("preempted", "idle", "ended"), 600, "train-*")
+    assert (found.events, found.waiting_seconds, found.jobs) == (("preempted", "idle", "hung", "ended"), 600, "train-*")
     found = await service.notifications.change(ANN, "me", events=(), jobs="*")
     assert (found.events, found.waiting_seconds, found.jobs) == ((), 600, "*")

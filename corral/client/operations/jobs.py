@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         EditView,
         EventRecord,
         Explanation,
+        HangList,
         JobDetail,
         JobFile,
         JobSummary,
@@ -163,6 +164,16 @@ def suspend(ref: str) -> Call[JobDetail]:
 def resume(ref: str, *, queue: str = "") -> Call[JobDetail]:
     """Resume a suspended job, in `queue` if it is named."""
     return call("POST", job_path(ref, "resume"), data={"queue": queue} if queue else None)
+
+
+def job_hangs(ref: str) -> Call[HangList]:
+    """Return the times that a job showed no progress any more, the latest first."""
+    return call("GET", job_path(ref, "hangs"))
+
+
+def hang_bundle(ref: str, bundle: str) -> Call[bytes]:
+    """Yield a bundle of what a job's tasks did when it hung (tar.gz), in pieces as they arrive."""
+    return call("GET", job_path(ref, "hangs", bundle))
 
 
 def receipts(

@@ -74,6 +74,8 @@ class Intents:
         if job is None:
             self._job_events.pending.warn("intent for a job that is gone", job=intent.job, kind=intent.kind)
             return
+        if "hang" in intent.data and int(intent.data["jobAttempt"]) != job.run.attempt:
+            return  # the attempt that hung has ended
         self._carry_out(job, intent, stored, now)
 
     def _carry_out(self, job: Job, intent: Intent, stored: Mapping[JobId, Job], now: float) -> None:
@@ -134,6 +136,8 @@ class Intents:
         why = PreemptionTerms(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
         if said := intent.data.get("idle"):
             why = PreemptionTerms(Rule.IDLE, str(said))
+        elif said := intent.data.get("hang"):
+            why = PreemptionTerms(Rule.SUSPENDED, str(said))
         elif said := intent.data.get("budget"):
             why = PreemptionTerms(Rule.BUDGET, str(said))
         self._job_events.preempt(job, SuspendRequested(intent.actor, why.rule, why.message), why, now)

@@ -24,6 +24,8 @@ class Happening(StrEnum):
     """All of the job, or a part of it, made room for others, or a used-up budget holds it."""
     IDLE = "idle"
     """The job leaves its devices idle, and its owner is warned."""
+    HUNG = "hung"
+    """The job shows no progress any more."""
     WAITING = "waiting"
     """The job has waited longer than a person or the job's file allows; asked for by that time, not by this word."""
 
@@ -40,6 +42,7 @@ KINDS: Final = (
     "job.shrunk",
     "job.held",
     "job.idle-warned",
+    "job.hung",
 )
 """The kinds of stored events that may mean something."""
 _SIMPLE: Final = {
@@ -48,6 +51,7 @@ _SIMPLE: Final = {
     "job.shrunk": Happening.PREEMPTED,
     "job.held": Happening.PREEMPTED,
     "job.idle-warned": Happening.IDLE,
+    "job.hung": Happening.HUNG,
 }
 _STOPS: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED})
 _STOPPED: Final = "the job was stopped"

@@ -35,6 +35,7 @@ _SUBJECTS: Final = {
     Happening.RETRIED: "is tried again",
     Happening.PREEMPTED: "was preempted",
     Happening.IDLE: "leaves devices idle",
+    Happening.HUNG: "shows no progress",
     Happening.WAITING: "still waits",
 }
 

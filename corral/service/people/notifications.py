@@ -41,7 +41,7 @@ _HOUR: Final = 3600.0
 _CODES_A_DAY: Final = 20
 """Codes that one person may have sent in a day, to all addresses together."""
 _TESTS_AN_HOUR: Final = 20
-DEFAULT_EVENTS: Final = ("preempted", "ended", "idle")
+DEFAULT_EVENTS: Final = ("preempted", "ended", "idle", "hung")
 """What a new channel is told unless its owner says otherwise."""
 
 

@@ -7,29 +7,17 @@ import base64
 import contextlib
 import json
 import pkgutil
-import platform
-import shutil
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.profiles.stacks import printable
 from corral.profiles.taken import Taken
-from corral.runtime.task_profile import MARK
+from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
 
-_READ: Final = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
-_START: Final = f"""\
-for python in python3 python; do
-  command -v "$python" >/dev/null && exec "$python" -I -S -c "{_READ}" {MARK}
-done
-echo 'This task has no Python 3, which profiles are taken with.'
-exit 127
-"""
-COMMAND: Final = ("sh", "-c", _START)
+COMMAND: Final = ("sh", "-c", START)
 _BESIDE_SECONDS: Final = 90.0
 """Seconds after the asked duration in which a task must have answered."""
 _MOST_LINE: Final = 6 * 1024**2
@@ -93,7 +81,7 @@ async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any
             sent = await asyncio.to_thread(py_spy_for, answer)
             await _send(stream, sent)
             if not sent:
-                taken.append(Taken(task, 0, problem=_missing(answer)))
+                taken.append(Taken(task, 0, problem=printable(why_no_py_spy(answer))))
         elif "process" in answer:
             taken.append(_process(task, answer, bytes(trace)))
             trace.clear()
@@ -155,20 +143,3 @@ def _process(task: str, answer: Mapping[str, Any], trace: bytes) -> Taken:
 
 def _failed(task: str, problem: str) -> Answered:
     return Answered((Taken(task, 0, problem=problem),))
-
-
-def py_spy_for(asked: Mapping[str, Any]) -> bytes:
-    """This server's py-spy, if it runs on the machine that asks for it; else nothing."""
-    if (platform.system(), platform.machine()) != (asked.get("system"), asked.get("machine")):
-        return b""
-    beside = Path(sys.executable).with_name("py-spy")
-    found = str(beside) if beside.is_file() else shutil.which("py-spy")
-    return Path(found).read_bytes() if found else b""
-
-
-def _missing(asked: Mapping[str, Any]) -> str:
-    machine = f"{asked.get('system')} on {asked.get('machine')}"
-    here = f"{platform.system()} on {platform.machine()}"
-    if machine == here:
-        return "py-spy is neither in the task nor on the server; install it there: pip install 'corral[profile]'."
-    return printable(f"py-spy is not in the task ({machine}), and that of the server ({here}) does not run there.")

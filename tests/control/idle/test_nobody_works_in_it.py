@@ -34,7 +34,7 @@ async def test_a_job_without_devices_is_warned_and_suspended_and_goes_on_in_anot
     assert "job.idle-warned" not in await site.told(job)
     await look(site, job, 0.0, 0.02)
     said = (await site.told(job))["job.idle-warned"]
-    assert said.startswith("Nobody worked in it for 5") and "suspended in 5m unless somebody does" in said
+    assert said.startswith("Nobody worked in it for 5") and "suspended in 5m unless the notebook is used" in said
     await look(site, job, 0.0, 0.1)
     async with house.patience():
         await house.when(job, lambda record: record.run.suspended and record.phase == "waiting")

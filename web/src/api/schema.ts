@@ -475,7 +475,7 @@ export interface components {
          */
         ChannelChange: {
             /** @default null */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[] | null;
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "hung" | "ended")[] | null;
             /** @default null */
             waitingSeconds?: number | null;
             /** @default null */
@@ -492,7 +492,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "hung" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -1084,6 +1084,41 @@ export interface components {
             available: number;
             /** @description Whether the change is possible by preempting the jobs that stand in its way. */
             preemptible: boolean;
+        };
+        /**
+         * Hang
+         * @description One time that a job hung.
+         */
+        Hang: {
+            /** @description When it was found. */
+            at: string;
+            /** @description How long it had shown no progress. */
+            silentSeconds: number;
+            /** @description What its ranks did, in one sentence. */
+            why: string;
+            /** @description The tasks that the others wait for; none if all are alike. */
+            odd: string[];
+            /** @description The collective in which the odd tasks stand, or were last. */
+            collective: string;
+            /** @description The number of that collective in its group by the flight recorder; 0 is not known. */
+            number: number;
+            /** @description The line of the program where they stand. */
+            place: string;
+            /**
+             * @description What was done about it.
+             * @enum {string}
+             */
+            action: "warn" | "restart" | "suspend";
+            /** @description The name of the bundle of stacks, logs and figures; "" if it could not be kept. */
+            bundle: string;
+            bytes: number;
+        };
+        /**
+         * HangList
+         * @description The times that a job hung, the latest first.
+         */
+        HangList: {
+            items: components["schemas"]["Hang"][];
         };
         /**
          * HealthBody
@@ -1695,7 +1730,7 @@ export interface components {
         /** @description What the job's owner is told of it; without any of it the preferences of the owner's channels apply. */
         JobNotifications: {
             /** @description What is told; `ended` is succeeded, failed or stopped. */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "hung" | "ended")[];
             /**
              * @description Tell it when the job has waited this long; 0 is never.
              * @default 0
@@ -2018,6 +2053,11 @@ export interface components {
              */
             idleSeconds?: number;
             /**
+             * @description How long its tasks may show no progress, by a reported step, their logs or their devices, before the job hangs, at most; 0 leaves it to the queue.
+             * @default 0
+             */
+            hangAfterSeconds?: number;
+            /**
              * @description The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline.
              * @default 0
              */
@@ -2329,10 +2369,11 @@ export interface components {
              * @default [
              *       "preempted",
              *       "ended",
-             *       "idle"
+             *       "idle",
+             *       "hung"
              *     ]
              */
-            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
+            events?: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "hung" | "ended")[];
             /**
              * @description Seconds of waiting after which it is told; 0 is never.
              * @default 0
@@ -2355,7 +2396,7 @@ export interface components {
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
-            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "ended")[];
+            events: ("started" | "succeeded" | "failed" | "stopped" | "retried" | "preempted" | "idle" | "hung" | "ended")[];
             waitingSeconds: number;
             jobs: string;
             createdAt: string;
@@ -4274,6 +4315,8 @@ export type GrantWords = components['schemas']['GrantWords'];
 export type GroupChangeWords = components['schemas']['GroupChangeWords'];
 export type GroupView = components['schemas']['GroupView'];
 export type GuaranteeFinding = components['schemas']['GuaranteeFinding'];
+export type Hang = components['schemas']['Hang'];
+export type HangList = components['schemas']['HangList'];
 export type HealthBody = components['schemas']['HealthBody'];
 export type HealthEntryView = components['schemas']['HealthEntryView'];
 export type HealthEvent = components['schemas']['HealthEvent'];

@@ -256,7 +256,7 @@ _DATA: Final[Mapping[str, Rename]] = {
     "place": _chosen("first", "last", "before", "own"), "before": _named("named_job"), "queue": _QUEUE,
     "priority": _priority, "maxDurationSeconds": _number, "judged": _judged, "tags": _each(_TAG), "report": _report,
     "preempt": lambda _, value: value is True, "idle": lambda _, value: "it left devices idle",
-    "budget": lambda _, value: "a budget is used up",
+    "hang": lambda _, value: "it hung", "budget": lambda _, value: "a budget is used up",
 }  # fmt: skip
 """What is kept of a request's data, by key."""
 _RULE: Final = _chosen(*Rule)

@@ -1,0 +1,273 @@
+"""Silent gangs: their ranks are looked at, what is found is kept and told, and the queue's action follows."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.control.hangs.bundles import LEFT_OUT, Bundles
+from corral.control.hangs.keeper import ACTOR, MOST_RESTARTS, HangKeeper
+from corral.control.initial_configuration import seed
+from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import NotFound
+from corral.kernel.ids import AttemptId, JobId, attempt_id
+from corral.model.hangs.records import HUNG, HUNG_OVER
+from corral.model.metrics.samples import Samples, Value
+from corral.model.metrics.task_families import TaskMetric
+from corral.model.runs import WorkReport
+from corral.spec.configuration_file import load_document
+from tests.control.harness import House, PaperEngine, short
+
+RULE = (
+    "kind: Queue\nname: lab\nhangs: {atLeast: 1m, atMost: 1h, action: ACTION}\n---\n"
+    "kind: Queue\nname: below\nparent: lab\n"
+)
+WAITS = [["all_reduce", "torch/distributed/distributed_c10d.py", 9], ["train", "train.py", 4]]
+LOADS = [["load", "data.py", 7], ["train", "train.py", 3]]
+Frames = list[list[Any]]
+
+
+class Session:
+    """What the program in a task would answer, for the frames of its two looks."""
+
+    def __init__(self, first: Frames, last: Frames) -> None:
+        looks = [
+            {"at": at, "state": "S", "cpu": 0.0, "io": 0, "text": json.dumps([_thread(frames)])}
+            for at, frames in ((0.0, first), (3.0, last))
+        ]
+        self._lines = [{"process": 7, "command": "python train.py", "looks": looks}, {"done": True, "left_out": 0}]
+        self.closed = False
+
+    async def send(self, data: bytes) -> None:
+        """Take the program."""
+
+    async def output(self) -> AsyncIterator[bytes]:
+        for line in self._lines:
+            yield json.dumps(line).encode() + b"\n"
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def _thread(frames: Frames) -> dict[str, Any]:
+    return {
+        "thread_name": "MainThread",
+        "active": False,
+        "frames": [{"name": name, "short_filename": file, "line": line} for name, file, line in frames],
+    }
+
+
+class Engine(PaperEngine):
+    """An engine whose tasks can be looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stands: dict[int, tuple[Frames, Frames]] = {}
+        """By index of a task, its frames at the two looks; others wait in a collective."""
+        self.answer: Callable[[AttemptId], Any] = self._session
+
+    def _session(self, attempt: AttemptId) -> Session:
+        return Session(*self.stands.get(int(attempt.split(".")[3]), (WAITS, WAITS)))
+
+    async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> Any:
+        return self.answer(attempt)
+
+
+class Watched:
+    """A running control with a keeper, whose clock and figures a test sets."""
+
+    def __init__(self, house: House, engine: Engine, folder: Path) -> None:
+        self.house, self.engine, self.store = house, engine, house.store
+        self.clock = VirtualClock(house.clock.now())
+        self.use: dict[JobId, float] = {}
+        self.bundles = Bundles(folder / "hangs")
+        self.keeper = HangKeeper(house.control, self.bundles, None, self.samples, self.clock)
+
+    def samples(self) -> Samples:
+        return Samples(
+            tuple(
+                Value(TaskMetric.DEVICE, ("ada", "ada~j", "worker", "0", job, "lab", "0"), use)
+                for job, use in self.use.items()
+            )
+        )
+
+    async def look(self, *seconds: float) -> None:
+        """Look after each of these seconds, and wait for the looks at ranks."""
+        for each in seconds:
+            self.clock.advance(each)
+            await self.keeper.look()
+            await self.keeper.settled()
+
+    async def running(self, text: str) -> JobId:
+        job = await self.house.submit(text)
+        await self.house.until(job, "running")
+        await self.look(0)
+        return job
+
+    async def reports(self, job: JobId, step: float) -> None:
+        at = self.clock.now()
+        assert await self.store.work_reported(attempt_id(job, 0, "worker", 0, 0), WorkReport(at, step=step))
+        async with self.house.patience():
+            while (found := self.house.control.world.jobs[job].run.report) is None or found.step != step:
+                await self.house.control.cycled()
+
+    async def told(self, job: JobId, kind: str = HUNG) -> list[dict[str, Any]]:
+        events = await self.store.events_of(job, kinds=(kind,))
+        return [{"message": each.message, **each.data} for each in events]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Callable[[str], Any]]:
+    engine = Engine()
+    house = House(tmp_path, engine)
+    await house.open()
+
+    async def begin(action: str = "warn") -> Watched:
+        documents = load_document(RULE.replace("ACTION", action))
+        await seed(house.store, documents, file="site.yaml", clock=house.clock)
+        await house.begin()
+        return Watched(house, engine, tmp_path)
+
+    yield begin
+    await house.close()
+
+
+async def test_a_silent_gang_is_told_once_with_its_odd_task_and_a_bundle(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("gang", replicas=3, queue="below"))
+    watched.engine.stands[1] = LOADS, LOADS
+    await watched.look(59)
+    assert not await watched.told(job)
+    await watched.look(2, 100, 100)
+    (told,) = await watched.told(job)
+    assert (told["odd"], told["action"], told["place"]) == (["worker-1"], "warn", "load (data.py:7)")
+    assert "worker-1 stands elsewhere at load (data.py:7); 2 others wait in all_reduce." in told["message"]
+    with tarfile.open(watched.bundles._folder / job / f"{told['bundle']}.tar.gz") as archive:
+        assert "summary.json" in archive.getnames()
+        assert "worker-1-7.stacks-1.json" in archive.getnames()
+
+
+async def test_a_gang_that_works_is_looked_at_and_never_called_hung_within_its_bound(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("compiles", replicas=2, queue="lab"))
+    watched.engine.stands[0] = LOADS, [["compile", "inductor.py", 1]]
+    await watched.look(61, 30, 40)
+    assert watched.keeper.looked == 2 and not await watched.told(job)
+    await watched.look(3600)
+    (told,) = await watched.told(job)
+    assert told["why"] == "worker-0 works."
+
+
+async def test_a_device_in_use_and_a_new_step_are_signs_of_life_and_a_hang_can_end(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("gang", replicas=2, queue="lab"))
+    watched.use[job] = 80.0
+    await watched.look(61, 61)
+    assert watched.keeper.looked == 0
+    watched.use[job] = 0.0
+    await watched.look(1000)
+    assert len(await watched.told(job)) == 1
+    watched.use[job] = 80.0
+    await watched.look(5)
+    assert [each["message"] for each in await watched.told(job, HUNG_OVER)] == ["It shows progress again."]
+
+
+async def test_without_a_rule_only_jobs_that_report_steps_are_watched(site: Any) -> None:
+    watched = await site()
+    silent = await watched.running(short("silent", replicas=2))
+    reports = await watched.running(short("reports", replicas=2))
+    for step in (1, 2, 3):
+        watched.clock.advance(11)
+        await watched.reports(reports, step)
+        await watched.look(0)
+    await watched.look(599)
+    assert watched.keeper.looked == 0
+    await watched.look(2)
+    assert [len(await watched.told(job)) for job in (silent, reports)] == [0, 1]
+    assert (await watched.told(reports))[0]["message"].startswith("No step was reported for 10m")
+
+
+async def test_a_job_s_own_bound_has_it_watched(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("own", replicas=2, hangAfter="30s"))
+    await watched.look(29)
+    assert not await watched.told(job)
+    await watched.look(2)
+    assert len(await watched.told(job)) == 1
+
+
+async def test_the_queue_s_action_suspends_the_job_with_a_receipt_and_is_noted(site: Any) -> None:
+    watched = await site("suspend")
+    job = await watched.running(short("gang", replicas=2, queue="lab"))
+    await watched.look(61)
+    await watched.house.when(job, lambda record: record.run.suspended and record.phase == "waiting")
+    (receipt,) = (await watched.store.receipts(job=job)).items
+    assert receipt.message == "It showed no progress for 1m1s."
+    (line,) = (await watched.store.audit(actor=ACTOR)).items
+    assert (line.action, line.resource, line.rule) == ("job.suspend", f"job:{job}", "hang-rule")
+
+
+async def test_a_job_is_restarted_three_times_at_most(site: Any) -> None:
+    watched = await site("restart")
+    job = await watched.running(short("gang", replicas=2, queue="lab"))
+    for number in range(MOST_RESTARTS + 1):
+        async with watched.house.patience():
+            while True:
+                run = watched.house.control.world.jobs[job].run
+                if run.attempt == number and run.state == "running" and len(watched.engine.running) == 2:
+                    break
+                await watched.house.control.cycled()
+        await watched.look(0, 61)
+    assert [each["action"] for each in await watched.told(job)] == ["warn", *["restart"] * MOST_RESTARTS]
+
+
+async def test_what_a_task_sends_is_bounded_and_refused_in_one_sentence(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("gang", replicas=2, queue="lab"))
+
+    class Nonsense(Session):
+        async def output(self) -> AsyncIterator[bytes]:
+            yield b"Traceback \x1b[31m\n"
+
+    watched.engine.answer = lambda attempt: Nonsense(WAITS, WAITS)
+    await watched.look(61)
+    (told,) = await watched.told(job)
+    assert told["why"] == "No rank moves."
+    summary = json.loads(_file(watched.bundles._folder / job / f"{told['bundle']}.tar.gz", "summary.json"))
+    assert summary["ranks"][0]["problem"] == "The task could not be looked at: Traceback ?[31m."
+
+
+def _file(path: Path, name: str) -> bytes:
+    with tarfile.open(path) as archive:
+        found = archive.extractfile(name)
+        assert found is not None
+        return found.read()
+
+
+def test_bundles_have_a_quota_and_an_age_and_are_the_server_s_alone(tmp_path: Path) -> None:
+    bundles, jobs = Bundles(tmp_path / "hangs", quota=1, most_seconds=100.0), [JobId("1a"), JobId("1b")]
+    for job in jobs:
+        bundles.keep(job, "20261128-190000", {"a": b"x"}, 0.0)
+    with pytest.raises(NotFound):
+        bundles.read("1a", "20261128-190000")
+    assert bundles.read("1b", "20261128-190000")[:2] == b"\x1f\x8b"
+    kept = tmp_path / "hangs" / "1b"
+    assert kept.stat().st_mode & 0o077 == 0 and next(kept.iterdir()).stat().st_mode & 0o077 == 0
+    bundles.clear(1e12)
+    assert not kept.exists()
+    for other, name in (("..", "20261128-190000"), ("1b", "../x"), ("1b", "x")):
+        with pytest.raises(NotFound):
+            bundles.read(other, name)
+
+
+def test_files_that_are_too_much_for_a_bundle_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.hangs.bundles.MOST_BYTES", 10)
+    bundles = Bundles(tmp_path / "hangs")
+    bundles.keep(JobId("1a"), "20261128-190000", {"a": b"x" * 8, "b": b"y" * 8, "c": b"z"}, 0.0)
+    path = tmp_path / "hangs" / "1a" / "20261128-190000.tar.gz"
+    assert _file(path, LEFT_OUT) == b"b\n" and _file(path, "c") == b"z"
