@@ -33,8 +33,10 @@ def program(platform: Platform, name: str, text: str, **role: object) -> Job:
     script = platform.folder / f"{name}.py"
     script.write_text(text)
     job = platform.submit(one(name, [sys.executable, str(script)], role=role))
-    for index in range(int(str(role.get("replicas", 1)))):
+    tasks = int(str(role.get("replicas", 1)))
+    for index in range(tasks):
         platform.printed(job, f"main-{index}", "ready")
+    platform.until(job, lambda found: found["tasks"]["running"] == tasks)  # a log may be there before its state
     return job
 
 

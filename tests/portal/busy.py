@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from corral.client import Client
 from tests.portal import monitored
 from tests.portal.harness import ROOT, Portal, open_context, serving
+from tests.portal.profiled import take_profiles
 
 TRAIN = """step=0; while :; do step=$((step + 1));
 echo "step $step  loss 0.$((9000 / (step + 9) + 100))  $((180 + step % 9)) samples/s"; sleep 1; done"""
@@ -141,6 +142,7 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     expect(page.locator("tr[data-waiting]")).to_have_count(3)
     take_question(pictures, page)
     take_changes(portal, pictures, page)
+    take_profiles(portal, pictures, page)
 
 
 def take_question(pictures: Path, page: Page) -> None:

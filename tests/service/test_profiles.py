@@ -185,7 +185,7 @@ async def test_a_profile_whose_server_is_gone_has_failed(profiled: Profiled, clo
     view = await profiled.begin()
     clock.advance(121)
     lost = await profiled.profiles.profile(ANN, view.id)
-    assert (lost.state, lost.problem) == ("failed", "The server ended while this profile was taken; take another.")
+    assert (lost.state, lost.problem) == ("failed", "The server ended while it took the profile; take it again.")
     profiled.answer = lambda attempt: Task(*sampled())
     assert (await profiled.take()).state == "done"
 
@@ -244,4 +244,4 @@ async def test_a_server_takes_only_some_profiles_at_once(
         await profiled.begin()
     await service.close()
     states = {each.problem for each in (await profiled.profiles.kept(ANN)).items}
-    assert states == {"The server ended while this profile was taken; take another."}
+    assert states == {"The server ended while it took the profile; take it again."}

@@ -79,7 +79,7 @@ const home = createRoute({
 const job = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref',
-  validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state'),
+  validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state', 'profile', 'before'),
   component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
 });
 

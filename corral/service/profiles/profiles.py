@@ -54,7 +54,7 @@ _MOST_ANSWERS: Final = 128 * 1024**2
 _TOLD_SECONDS: Final = 10.0
 _LOST_SECONDS: Final = 120.0
 """Seconds after which a profile counts as failed that its front no longer tells of."""
-_LOST: Final = "The server ended while this profile was taken; take another."
+_LOST: Final = "The server ended while it took the profile; take it again."
 _READING: Final = Limits(memory=1 << 30, cpu_seconds=120)
 _MOST_ARCHIVE: Final = 256 * 1024**2
 

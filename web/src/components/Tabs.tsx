@@ -6,7 +6,7 @@ import { Link, type LinkProps } from '@tanstack/react-router';
 export type Way = readonly [to: NonNullable<LinkProps['to']>, word: string];
 
 /** On a narrow screen the present page's tab may lie beyond the edge. */
-function showPresent(nav: HTMLElement | null) {
+export function showPresent(nav: HTMLElement | null) {
   nav?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' });
 }
 

@@ -14,6 +14,7 @@ import { JobLog } from '../components/JobLog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
+import { showPresent } from '../components/Tabs';
 import { Ago, Span, Sum } from '../components/Time';
 import { WorkDone } from '../components/WorkDone';
 import { useTitle } from '../components/useTitle';
@@ -22,11 +23,12 @@ import { heldOf } from '../lib/format';
 import { useKeys } from '../lib/keys';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
+const JobProfiles = lazy(() => import('../components/JobProfiles'));
 const route = getRouteApi('/frame/jobs/$ref');
-const TABS = ['overview', 'log', 'events', 'document', 'terminal'] as const;
+const TABS = ['overview', 'log', 'events', 'document', 'terminal', 'profiles'] as const;
 type Tab = (typeof TABS)[number];
 /** What the caller must be allowed to do with the job for a part to be shown. */
-const NEEDS: Partial<Record<Tab, string>> = { log: 'logs', terminal: 'exec' };
+const NEEDS: Partial<Record<Tab, string>> = { log: 'logs', terminal: 'exec', profiles: 'profile' };
 
 export function Job() {
   const { ref } = route.useParams();
@@ -67,7 +69,7 @@ function Page({ job }: { job: JobDetail }) {
   return (
     <article className="pt-5">
       <Header job={job} />
-      <nav aria-label="Parts of the job" className="mt-4 flex gap-1 overflow-x-auto border-b border-line-strong">
+      <nav aria-label="Parts of the job" ref={showPresent} className="mt-4 flex gap-1 overflow-x-auto border-b border-line-strong">
         {tabs.map((each) => (
           <button
             key={each}
@@ -90,6 +92,11 @@ function Page({ job }: { job: JobDetail }) {
             <TaskTerminal job={job} task={search.task} onTask={(task) => void navigate({ search: { ...search, task }, replace: true })} />
           </Suspense>
         )}
+        {tab === 'profiles' && (
+          <Suspense fallback={<Skeleton />}>
+            <JobProfiles job={job} profile={search.profile} before={search.before} onChoice={(choice) => void navigate({ search: { ...search, ...choice }, replace: true })} />
+          </Suspense>
+        )}
       </div>
       <p className="pt-4">
         <CommandLine line={commandOf(tab, job, refOf(job, me?.user), search.task, search.attempt)} className="-ml-1.5" />
@@ -103,6 +110,7 @@ function commandOf(tab: Tab, job: JobDetail, ref: string, task = '', attempt = '
   if (tab === 'log') return jobLine('logs', ref, ...more, ...(attempt ? ['--attempt', attempt] : ['-f']));
   if (tab === 'events') return jobLine('events', ref);
   if (tab === 'document') return `${jobLine('get', ref)} ${job.allowed.includes('environment') ? '--file' : '-o yaml'}`;
+  if (tab === 'profiles') return jobLine('profile', ref, '--all');
   if (tab === 'terminal') return jobLine('exec', ref, task || `${job.roles[0]?.name ?? 'worker'}-0`);
   return jobLine(job.state === 'waiting' ? 'explain' : 'get', ref);
 }

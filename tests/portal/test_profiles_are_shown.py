@@ -1,0 +1,139 @@
+"""Profiles on the page of their job: taken by a button, walked by keyboard, read as text, and compared."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.profiled import plant_trace
+from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
+from tests.waiting import pause
+
+SPINS = """\
+def decode_image():
+    while True: pass
+print("ready", flush=True)
+decode_image()
+"""
+
+
+def spinning(portal: Portal) -> str:
+    """A running job whose one task is busy in one function."""
+    job = portal.submit("spins", f"exec {shlex.quote(sys.executable)} -c {shlex.quote(SPINS)}")
+    printed = ""
+    for piece in portal.client.log(job, "worker", 0, follow=True):
+        printed += piece.decode()
+        if "ready" in printed:
+            break
+    begun = time.monotonic()
+    while portal.client.job(job)["tasks"]["running"] != 1:  # the log may be there before the state is stored
+        assert time.monotonic() < begun + 150
+        time.sleep(pause(begun))
+    return job
+
+
+def test_a_profile_is_taken_and_its_flame_graph_is_walked_by_keyboard(page: Page, portal: Portal) -> None:
+    job = spinning(portal)
+    page.goto(f"/jobs/{job}")
+    page.get_by_role("button", name="profiles", exact=True).click()
+    expect(page.get_by_text("There is no profile of this job")).to_be_visible()
+    page.get_by_label("Seconds").fill("1")
+    page.get_by_role("button", name="Take a profile").click()
+    expect(page.get_by_role("figure", name="Flame graph")).to_be_visible()
+    expect(page.get_by_role("table", name="Functions").get_by_role("row").nth(1)).to_contain_text("decode_image (")
+    tree = page.get_by_role("tree", name="Frames")
+    root = tree.get_by_role("treeitem", name="spins: 100.0 %")
+    root.focus()
+    page.keyboard.press("ArrowDown")
+    rank = tree.get_by_role("treeitem", name="worker-0 process")
+    expect(rank).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(tree.locator("[aria-selected=true]")).to_be_focused()
+    expect(page.get_by_role("button", name="Show all")).to_be_enabled()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Show all")).to_be_disabled()
+    expect(root).to_have_attribute("aria-selected", "true")
+
+
+def test_a_second_profile_is_compared_with_the_first_and_removed(page: Page, portal: Portal) -> None:
+    job = spinning(portal)
+    first = portal.client.take_profile(job, seconds=1)["id"]
+    page.goto(f"/jobs/{job}?tab=profiles")
+    expect(page.get_by_role("figure", name="Flame graph")).to_be_visible()
+    page.get_by_label("Seconds").fill("1")
+    page.get_by_label("Task", exact=True).fill("worker-7")
+    page.get_by_role("button", name="Take a profile").click()
+    expect(page.get_by_role("alert")).to_contain_text("Job spins has no task worker-7.")
+    page.get_by_label("Task", exact=True).fill("worker-0")
+    page.get_by_role("button", name="Take a profile").click()
+    rows = page.get_by_role("table", name="Profiles").get_by_role("row")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Compare with").select_option(first)
+    expect(page.get_by_role("table", name="Differences")).to_contain_text("decode_image (")
+    rows.nth(1).get_by_role("button", name="Remove the profile").click()
+    expect(rows).to_have_count(2)
+    assert [each["id"] for each in portal.client.profiles(job)["items"]] == [first]
+
+
+def test_a_trace_shows_ranked_advice_a_timeline_and_the_file_for_perfetto(
+    page: Page, portal: Portal, tmp_path: Path
+) -> None:
+    job = portal.submit("trainer", replicas=2)
+    slow = plant_trace(portal, job, ranks=2, loading=40)
+    page.goto(f"/jobs/{job}?tab=profiles")
+    advice = page.get_by_role("list", name="Advice").get_by_role("listitem")
+    expect(advice.first).to_contain_text("waits 40% of its time for data")
+    expect(advice.first).to_contain_text("Gain: up to 40 % of the time.")
+    timeline = page.get_by_role("figure", name="Timeline")
+    said = "worker-0 process 7: 22 % computing, 30 % communication, 3 % copies, 40 % waits for data, 5 % idle"
+    expect(timeline.get_by_role("img", name=said)).to_be_visible()
+    row = page.get_by_role("table", name="Time of each rank").get_by_role("row", name="worker-1 process 7")
+    expect(row).to_contain_text("47 %")
+    expect(page.get_by_role("table", name="Kernels")).to_contain_text("sm80_gemm_f16")
+    page.get_by_text("Files to download").click()
+    with page.expect_download() as started:
+        page.get_by_role("link", name="worker-0-7.trace.json.gz").click()
+    started.value.save_as(tmp_path / "trace")
+    assert json.loads(gzip.decompress((tmp_path / "trace").read_bytes()))["traceEvents"]
+    plant_trace(portal, job, ranks=2, loading=5, ago=60)
+    page.goto(f"/jobs/{job}?tab=profiles&profile={slow}")
+    page.get_by_label("Compare with").select_option(index=1)
+    expect(page.get_by_role("table", name="Differences").get_by_role("row").nth(1)).to_contain_text("waits for data")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light")])
+def test_traces_fit_and_are_legible_and_named(
+    browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
+) -> None:
+    job = portal.submit("a-trainer-with-a-rather-long-name-that-goes-on-and-on", replicas=2)
+    plant_trace(portal, job, ranks=2, loading=5)
+    plant_trace(portal, job, ranks=2, loading=40)
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        page.goto(f"/jobs/{job}?tab=profiles")
+        expect(page.get_by_role("figure", name="Timeline")).to_be_visible()
+        page.get_by_label("Compare with").select_option(index=1)
+        expect(page.get_by_role("table", name="Differences")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(PALE) == []
+        assert page.evaluate(NAMELESS) == []
+
+
+def test_who_may_not_enter_the_tasks_sees_no_profiles(page_of: Callable[[str], Page], portal: Portal) -> None:
+    job = portal.submit("trainer")
+    page = page_of("guest")
+    page.goto(f"/jobs/{job}?tab=profiles")
+    expect(page.get_by_role("navigation", name="Parts of the job")).to_be_visible()
+    expect(page.get_by_role("button", name="profiles", exact=True)).to_have_count(0)
+    expect(page.get_by_role("form", name="Take a profile")).to_have_count(0)

@@ -1,0 +1,140 @@
+/** What the ranks did during a trace: ranked advice, a timeline of each rank, its shares, and what took most time. */
+
+import type { ProfileReport, RankTimes } from '../api/types';
+import { PARTS, band, percent, spoken, together } from '../lib/profiles';
+import { duration } from '../lib/time';
+
+const HEIGHT = 26;
+/** Ranks that are drawn. */
+const MOST = 64;
+const TOPS = 8;
+
+export function ProfileTimes({ report }: { report: ProfileReport }) {
+  return (
+    <>
+      <Advice report={report} />
+      <Timelines ranks={report.reports} />
+      <Shares ranks={report.reports} />
+      {(['kernels', 'collectives', 'operators'] as const).map((name) => (
+        <Tops key={name} report={report} name={name} />
+      ))}
+    </>
+  );
+}
+
+function Advice({ report }: { report: ProfileReport }) {
+  if (report.advice.length === 0) return <p className="text-sm text-muted">Nothing stands out, so there is no advice.</p>;
+  return (
+    <ol aria-label="Advice" className="list-decimal space-y-2 pl-6 text-sm">
+      {report.advice.map((each) => (
+        <li key={`${each.subject} ${each.rank}`}>
+          {each.text} <span className="text-muted">Gain: up to {percent(each.gain)} of the time.</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
+  return (
+    <figure aria-label="Timeline">
+      <figcaption className="flex flex-wrap items-center gap-x-4 gap-y-1 pb-1.5 text-2xs text-muted">
+        <span className="label">Timeline</span>
+        {[...PARTS.map(([, word, colour]) => [word, colour] as const), ['idle', 'var(--sunken)'] as const].map(([word, colour]) => (
+          <span key={word} className="flex items-center gap-1.5">
+            <svg width={14} height={10} aria-hidden>
+              <rect x={0.5} y={0.5} width={13} height={9} fill={colour} stroke="var(--line-strong)" />
+            </svg>
+            {word}
+          </span>
+        ))}
+      </figcaption>
+      <div className="space-y-1.5">
+        {ranks.slice(0, MOST).map((rank) => (
+          <div key={rank.rank} className="grid grid-cols-[9rem_minmax(0,1fr)_3rem] items-center gap-2 text-xs max-sm:grid-cols-1">
+            <span className="truncate text-muted" title={rank.rank}>
+              {rank.rank}
+            </span>
+            <svg role="img" aria-label={spoken(rank)} viewBox="0 0 1 1" preserveAspectRatio="none" width="100%" height={HEIGHT} className="block border border-line bg-sunken">
+              <title>{spoken(rank)}</title>
+              {PARTS.map(([part, , colour], at) => (
+                <path key={part} d={band(rank.timeline, at)} fill={colour} />
+              ))}
+            </svg>
+            <span className="text-muted">{duration(rank.seconds)}</span>
+          </div>
+        ))}
+      </div>
+      {ranks.length > MOST && <p className="pt-1 text-2xs text-muted">{ranks.length - MOST} more ranks are in the table alone.</p>}
+    </figure>
+  );
+}
+
+function Shares({ ranks }: { ranks: readonly RankTimes[] }) {
+  const share = (rank: RankTimes, seconds: number) => (rank.seconds ? percent(seconds / rank.seconds) : '');
+  return (
+    <div className="overflow-x-auto">
+      <table className="grid-table" aria-label="Time of each rank">
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col" className="num">Seconds</th>
+            {PARTS.map(([part, word]) => (
+              <th key={part} scope="col" className="num capitalize">
+                {word}
+              </th>
+            ))}
+            <th scope="col" className="num">Idle</th>
+            <th scope="col" className="num">Steps</th>
+          </tr>
+        </thead>
+        <tbody>
+          {ranks.map((rank) => (
+            <tr key={rank.rank}>
+              <th scope="row" className="!border-line !text-sm !font-normal !text-text">
+                {rank.rank}
+              </th>
+              <td className="num">{rank.seconds.toFixed(2)}</td>
+              {PARTS.map(([part]) => (
+                <td key={part} className="num">
+                  {share(rank, rank[part])}
+                </td>
+              ))}
+              <td className="num">{share(rank, rank.idle)}</td>
+              <td className="num">{rank.steps}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const TITLES = { kernels: 'Kernel', collectives: 'Collective', operators: 'Operator' } as const;
+
+function Tops({ report, name }: { report: ProfileReport; name: keyof typeof TITLES }) {
+  const found = together(report.reports, name).slice(0, TOPS);
+  if (found.length === 0) return null;
+  return (
+    <div className="overflow-x-auto">
+      <table className="grid-table" aria-label={`${TITLES[name]}s`}>
+        <thead>
+          <tr>
+            <th scope="col" className="num w-24">Seconds</th>
+            <th scope="col" className="num w-24">Calls</th>
+            <th scope="col">{TITLES[name]}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.map((each) => (
+            <tr key={each.name}>
+              <td className="num">{each.seconds.toFixed(3)}</td>
+              <td className="num">{each.calls.toLocaleString('en')}</td>
+              <td className="font-mono text-xs break-all">{each.name}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

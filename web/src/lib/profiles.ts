@@ -1,0 +1,73 @@
+/** What a profile says, in words and shapes. */
+
+import type { ProfileReport, ProfileTop, ProfileView, RankTimes } from '../api/types';
+import { between, duration } from './time';
+
+export const KINDS: Record<ProfileView['what'], string> = { python: 'Functions', stacks: 'Stacks', torch: 'PyTorch trace' };
+/** The longest profile of each kind in seconds; stacks take no time. */
+export const LONGEST: Record<ProfileView['what'], number> = { python: 60, stacks: 0, torch: 10 };
+
+type Part = 'computing' | 'exposedCommunication' | 'copies' | 'dataWaits';
+/** The parts of a rank's time, with their words and colours; the rest is idle. */
+export const PARTS: readonly (readonly [part: Part, word: string, colour: string])[] = [
+  ['computing', 'computing', 'var(--accent)'],
+  ['exposedCommunication', 'communication', 'var(--wait)'],
+  ['copies', 'copies', 'oklch(var(--hue-edge) 0.12 300)'],
+  ['dataWaits', 'waits for data', 'var(--fail)'],
+];
+
+export const percent = (share: number) => `${Math.round(share * 100)} %`;
+
+/** By how many hundredths a share changed, with its sign. */
+export function change(share: number): string {
+  const hundredths = Math.round(share * 100);
+  return `${hundredths > 0 ? '+' : ''}${hundredths || 0} %`;
+}
+
+/** The rectangles of one part of a timeline as a path in a box of one by one, on top of the parts before it. */
+export function band(timeline: RankTimes['timeline'], part: number): string {
+  const columns = PARTS.slice(0, part + 1).map(([name]) => timeline[name]);
+  const own = columns[part] ?? [];
+  const width = 1 / (own.length || 1);
+  return own
+    .map((share, at) => {
+      if (share <= 0) return '';
+      const below = columns.slice(0, part).reduce((sum, column) => sum + (column[at] ?? 0), 0);
+      return `M${round(at * width)} ${round(1 - below)}h${round(width)}v${round(-share)}h${round(-width)}z`;
+    })
+    .join('');
+}
+
+const round = (value: number) => Number(value.toFixed(5));
+
+/** A rank's time in words, for those who cannot see the picture. */
+export function spoken(rank: RankTimes): string {
+  const parts = PARTS.map(([part, word]) => `${percent(rank.seconds ? rank[part] / rank.seconds : 0)} ${word}`);
+  return `${rank.rank}: ${[...parts, `${percent(rank.seconds ? rank.idle / rank.seconds : 0)} idle`].join(', ')}`;
+}
+
+/** The operators, kernels or collectives of all ranks, the longest first. */
+export function together(reports: readonly RankTimes[], name: 'operators' | 'kernels' | 'collectives'): ProfileTop[] {
+  const sums = new Map<string, ProfileTop>();
+  for (const each of reports.flatMap((rank) => rank[name])) {
+    const known = sums.get(each.name) ?? { name: each.name, seconds: 0, calls: 0 };
+    sums.set(each.name, { name: each.name, seconds: known.seconds + each.seconds, calls: known.calls + each.calls });
+  }
+  return [...sums.values()].sort((a, b) => b.seconds - a.seconds || a.name.localeCompare(b.name));
+}
+
+/** How far a profile is that is being taken: a share and words. */
+export function progress(profile: ProfileView, now: number): { share: number; words: string } {
+  if (profile.state === 'reading') return { share: 0.95, words: 'Reading what came' };
+  const since = between(profile.startsAt, now);
+  if (since < 0) return { share: 0.05, words: `All ranks begin in ${duration(Math.ceil(-since))}` };
+  if (since < profile.seconds) return { share: 0.1 + 0.6 * (since / profile.seconds), words: `${Math.floor(since)} of ${profile.seconds} s` };
+  return { share: 0.75, words: 'Waiting for the answers of the tasks' };
+}
+
+/** One sentence for the head of a report. */
+export function summary(report: ProfileReport): string {
+  const ranks = report.ranks.length === 1 ? '1 rank' : `${report.ranks.length.toLocaleString('en')} ranks`;
+  if (report.what === 'python') return `${report.samples.toLocaleString('en')} samples of ${ranks}`;
+  return ranks;
+}
