@@ -52,6 +52,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "profile": ("profile", "Jobs", "See what a running job does now: stacks, flame graphs."),
     "cp": ("cp", "Jobs", "Copy files to or from a running task."),
     "open": ("open_service", "Jobs", "Open a service of a running job in a browser."),
+    "tensorboard": ("notebook", "Jobs", "Open TensorBoard for the outputs of jobs."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),
     "nodes": ("cluster", "Cluster", "List nodes, their devices and the jobs on them."),
     "cells": ("queues", "Cluster", "Show the cells as a tree: who owns and who uses them."),

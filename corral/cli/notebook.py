@@ -1,4 +1,4 @@
-"""`corral notebook`: start JupyterLab as a job from a few options, and open it in a browser once it runs."""
+"""`corral notebook` and `corral tensorboard`: start one as a job, and open it in a browser once it runs."""
 
 from __future__ import annotations
 
@@ -63,6 +63,22 @@ def notebook_command(folder: str, detach: bool, no_browser: bool, **asked: Any) 
         await_run(client, job)
         open_in_browser(client, job["id"], _ROLE, 0, "notebook", no_browser=no_browser)
         say(f"Give its devices back with corral suspend {job['name']}, and go on with corral resume {job['name']}.")
+
+
+@click.command("tensorboard")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def tensorboard_command(jobs: tuple[str, ...], no_browser: bool) -> None:
+    """Open TensorBoard for what jobs write: one of them, or several together.
+
+    It runs as a job of yours without devices, with the programs of the first job, and ends after 8 hours, or by
+    corral stop. The same jobs get the same TensorBoard again.
+    """
+    with connect() as client:
+        job = client.start_tensorboard(jobs)
+        say(f"{job['name']} is job {job['id']}; it waits until it runs.")
+        await_run(client, job)
+        open_in_browser(client, job["id"], _ROLE, 0, "tensorboard", no_browser=no_browser)
 
 
 def document_of(folder: str = "", **asked: Any) -> dict[str, Any]:

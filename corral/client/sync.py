@@ -235,6 +235,7 @@ class Client:
     ports = _asks(operations.streams.ports)
     services = _asks(operations.streams.services)
     open_service = _asks(operations.streams.open_service)
+    start_tensorboard = _asks(operations.streams.start_tensorboard)
 
     # -- cluster
 

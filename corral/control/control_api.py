@@ -40,7 +40,7 @@ from corral.control.metrics.series_sources import is_longer
 from corral.control.scheduler_views import Views
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
-from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
+from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster, TaskFolders
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.cluster_use import ClusterUse
@@ -199,6 +199,7 @@ class ControlApi:
             Route("/stop-all", self._stop_all, methods=["POST"]),
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
+            Route("/work-folders", self._work_folders, methods=["POST"]),
             Route("/metrics", self._told_metrics),
             Route("/series", self._series, methods=["POST"]),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
@@ -353,6 +354,12 @@ class ControlApi:
         shared = [engine for engine in self._control.engines.values() if isinstance(engine, SharedCluster)]
         return _json(await asyncio.gather(*(_use_of(engine) for engine in shared)))
 
+    async def _work_folders(self, request: Request) -> Response:
+        """The own folders of attempts that have one on this machine."""
+        asked = msgspec.json.decode(await request.body(), type=_Attempts).attempts
+        known = [each.folders.all() for each in self._control.engines.values() if isinstance(each, TaskFolders)]
+        return _json({each: folders[each] for each in asked for folders in known if each in folders})
+
     async def _told_metrics(self, _: Request) -> Response:
         """The metrics of the scheduler."""
         await self._world_is_there()
@@ -461,6 +468,10 @@ async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
                 await session.resize(*asked.resize)
             elif asked.eof:
                 await session.send(b"")
+
+
+class _Attempts(msgspec.Struct):
+    attempts: list[AttemptId]
 
 
 class _Asked(msgspec.Struct):

@@ -30,6 +30,7 @@ from corral.service.jobs.source_file import JobFiles
 from corral.service.jobs.ssh_access import SshAccess
 from corral.service.jobs.submission import Submission
 from corral.service.jobs.task_connections import TaskConnections
+from corral.service.jobs.tensorboards import TensorBoards
 from corral.service.logs.task_logs import TaskLogs
 from corral.service.machines.cordons import Cordons
 from corral.service.machines.node_health import NodesHealth
@@ -110,6 +111,7 @@ class Service:
         self.ssh_access = SshAccess(context, self.authentication)
         self.job_services = JobServices(context, self.authentication)
         self.profiles = Profiles(context)
+        self.tensorboards = TensorBoards(context, self.jobs, self.submission)
         self.code_archives = CodeArchives(context)
         self.task_logs = TaskLogs(context)
         # the cluster and its configuration

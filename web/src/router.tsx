@@ -86,6 +86,7 @@ const job = createRoute({
 const openService = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref/open/$task/$port',
+  validateSearch: texts('wait'),
   component: lazyRouteComponent(() => import('./pages/OpenService'), 'OpenService'),
 });
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path, Request
 
 from corral.api.authentication import Caller, service_of
-from corral.api.json_responses import Json, answers
+from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import Index, Ref, Role
 from corral.api.services.gate import OPEN_PATH
 from corral.api.services.origins import origin_for
 from corral.model.records import rfc3339
-from corral.model.views import OpenedService, ServicesView
+from corral.model.views import JobDetail, OpenedService, ServicesView
+from corral.service.jobs.tensorboards import MOST_JOBS
 
 router = APIRouter(tags=["services"])
 
@@ -25,6 +27,26 @@ Port = Annotated[
 async def services(request: Request, actor: Caller, ref: Ref) -> Json:
     """List the services of a job: the declared ports of its running tasks, those of the first 200."""
     return Json(await service_of(request).job_services.all(actor, ref))
+
+
+class TensorBoardBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The jobs whose outputs are shown together."""
+
+    jobs: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=200)]], msgspec.Meta(min_length=1, max_length=MOST_JOBS)
+    ]
+
+
+@router.post(
+    "/tensorboards",
+    status_code=202,
+    responses=answers(JobDetail, 202, also=(409, 413, 429)),
+    openapi_extra=json_body(TensorBoardBody),
+)
+async def start_tensorboard(request: Request, actor: Caller) -> Json:
+    """Start TensorBoard for the outputs of jobs as a job without devices, or return the one that shows the same."""
+    asked: TensorBoardBody = read_json(await request.body(), TensorBoardBody)
+    return Json(await service_of(request).tensorboards.start(actor, asked.jobs), 202)
 
 
 @router.post("/jobs/{ref}/services/{role}/{index}/{port}", responses=answers(OpenedService, also=(409,)))

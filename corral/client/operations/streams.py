@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import OpenedService, PortsView, ServicesView, SshAccessView, Uploaded
+    from corral.client.schema import JobDetail, OpenedService, PortsView, ServicesView, SshAccessView, Uploaded
 
 
 def log(
@@ -97,6 +97,11 @@ def ports(ref: str, role: str, index: int) -> Call[PortsView]:
 def services(ref: str) -> Call[ServicesView]:
     """Return the services of a job: the declared ports of its running tasks, which a browser may open."""
     return call("GET", job_path(ref, "services"))
+
+
+def start_tensorboard(jobs: Sequence[str]) -> Call[JobDetail]:
+    """Start TensorBoard for the outputs of jobs, as a job without devices; the one that shows the same is returned."""
+    return call("POST", "/tensorboards", data={"jobs": list(jobs)})
 
 
 def open_service(ref: str, role: str, index: int, port: str) -> Call[OpenedService]:

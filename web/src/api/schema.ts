@@ -3738,6 +3738,13 @@ export interface components {
             share: components["schemas"]["ShareView"] | null;
         };
         /**
+         * TensorBoardBody
+         * @description The jobs whose outputs are shown together.
+         */
+        TensorBoardBody: {
+            jobs: string[];
+        };
+        /**
          * Timeline
          * @description What runs where, as things are and with the changes, in the courses of the first seed.
          */
@@ -4483,6 +4490,7 @@ export type Taken = components['schemas']['Taken'];
 export type TaskAmounts = components['schemas']['TaskAmounts'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
+export type TensorBoardBody = components['schemas']['TensorBoardBody'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineNode = components['schemas']['TimelineNode'];
 export type TokenRequest = components['schemas']['TokenRequest'];

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
 import { Fault } from './Notices';
+import { TensorBoardButton } from './TensorBoardButton';
 
 /** Services beyond these are named by `corral open`. */
 const SHOWN = 24;
@@ -15,17 +16,24 @@ export function mayServe(job: JobDetail): boolean {
   return declared && !ENDED.has(job.state) && job.tasks.running > 0 && job.allowed.includes('open');
 }
 
+/** Whether TensorBoard may find something: a task runs, or the job names where its outputs are kept. */
+export function mayBeShown(job: JobDetail): boolean {
+  const { spec, metadata } = job.document;
+  if (metadata.name.startsWith('tensorboard-') || job.jobType === 'notebook' || !job.allowed.includes('open')) return false;
+  return job.tasks.running > 0 || spec.outputs.length > 0;
+}
+
 export function Services({ job }: { job: JobDetail }) {
   const { data, error, refetch } = useQuery({ ...ask.services(job.id), enabled: mayServe(job) });
-  if (!mayServe(job)) return null;
   if (error && !data) return <Fault error={error} retry={() => void refetch()} />;
-  if (!data || data.items.length === 0) return null;
-  const several = new Set(data.items.map((each) => each.task)).size > 1;
+  const items = data?.items ?? [];
+  if (items.length === 0 && !mayBeShown(job)) return null;
+  const several = new Set(items.map((each) => each.task)).size > 1;
   return (
     <section aria-label="Services">
       <h2 className="heading">Services</h2>
       <ul className="flex flex-wrap gap-2 pt-2">
-        {data.items.slice(0, SHOWN).map((each) => (
+        {items.slice(0, SHOWN).map((each) => (
           <li key={`${each.task} ${each.name}`}>
             <Link
               to="/jobs/$ref/open/$task/$port"
@@ -40,9 +48,14 @@ export function Services({ job }: { job: JobDetail }) {
             </Link>
           </li>
         ))}
+        {mayBeShown(job) && (
+          <li>
+            <TensorBoardButton jobs={[job]} />
+          </li>
+        )}
       </ul>
-      {data.items.length > SHOWN && (
-        <p className="pt-2 text-xs text-muted">The first {SHOWN} of {data.items.length.toLocaleString('en')}; `corral open` reaches the others.</p>
+      {items.length > SHOWN && (
+        <p className="pt-2 text-xs text-muted">The first {SHOWN} of {items.length.toLocaleString('en')}; `corral open` reaches the others.</p>
       )}
     </section>
   );

@@ -15,6 +15,7 @@ import { ColumnChoice, Export, useHidden } from '../components/ListSetup';
 import { NextInLine } from '../components/NextInLine';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { StopMany } from '../components/StopMany';
+import { TensorBoardButton } from '../components/TensorBoardButton';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
 import { nodesOfJobs, racks } from '../lib/cells';
@@ -141,6 +142,7 @@ function Chosen({ jobs, onStop, onNone }: { jobs: readonly JobSummary[]; onStop:
       <button type="button" className="btn btn-grave !h-7" disabled={live.length === 0} title={live.length === 0 ? 'All of them are over' : undefined} onClick={() => onStop(live)}>
         Stop {live.length}
       </button>
+      <TensorBoardButton jobs={jobs} className="!h-7" />
       <button type="button" className="btn-bare" onClick={onNone}>
         Choose none
       </button>

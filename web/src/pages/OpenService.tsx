@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import * as ask from '../api/queries';
+import { ENDED } from '../api/types';
 import { Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
 
@@ -12,7 +13,10 @@ const route = getRouteApi('/frame/jobs/$ref/open/$task/$port');
 export function OpenService() {
   const { ref, task, port } = route.useParams();
   useTitle(`Open ${port} of ${task}`);
-  const { data, error, refetch } = useQuery(ask.openedService(ref, task, port));
+  const { wait } = route.useSearch();
+  const { data: job, error: unknown } = useQuery({ ...ask.job(ref), enabled: wait !== undefined });
+  const runs = wait === undefined || (job?.tasks.running ?? 0) > 0;
+  const { data, error, refetch } = useQuery({ ...ask.openedService(ref, task, port), enabled: runs });
   useEffect(() => {
     if (data) window.location.replace(data.url);
   }, [data]);
@@ -21,7 +25,14 @@ export function OpenService() {
       <h1 className="text-xl font-semibold tracking-tight">
         Open {port} of {task}
       </h1>
-      <div className="pt-4">{error ? <Fault error={error} retry={() => void refetch()} /> : <Skeleton />}</div>
+      {!runs && job && (
+        <p role="status" className="pt-3 text-sm text-muted">
+          {ENDED.has(job.state) ? `${job.name} has ended (${job.state}); its log says why.` : `${job.name} does not run yet (${job.state}). It is opened when it does.`}
+        </p>
+      )}
+      <div className="pt-4">
+        {error || unknown ? <Fault error={error ?? unknown} retry={() => void refetch()} /> : !(job && ENDED.has(job.state)) && <Skeleton />}
+      </div>
       <p className="pt-4 text-sm">
         <Link to="/jobs/$ref" params={{ ref }} className="link">
           Back to the job

@@ -1,0 +1,24 @@
+/** Starts TensorBoard for what jobs write, and goes where it opens once it runs. */
+
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { call } from '../api/client';
+import type { JobDetail, JobSummary } from '../api/types';
+import { Fault } from './Notices';
+
+export function TensorBoardButton({ jobs, className = '' }: { jobs: readonly Pick<JobSummary, 'id'>[]; className?: string }) {
+  const navigate = useNavigate();
+  const start = useMutation({
+    mutationFn: () => call<JobDetail>('/tensorboards', { method: 'POST', json: { jobs: jobs.map((each) => each.id) } }),
+    onSuccess: (job) =>
+      void navigate({ to: '/jobs/$ref/open/$task/$port', params: { ref: job.id, task: 'main-0', port: 'tensorboard' }, search: { wait: '1' } }),
+  });
+  return (
+    <>
+      <button type="button" className={`btn ${className}`} disabled={start.isPending} onClick={() => start.mutate()}>
+        TensorBoard
+      </button>
+      {start.error && <Fault error={start.error} />}
+    </>
+  );
+}
