@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corral.deploy.checks.findings import Finding
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
+    from corral.deploy.steps.bundle import Bundle
     from corral.deploy.steps.step import HostPlan
 
 _MARKS: Final = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "failure": ("✘", "red")}
@@ -30,7 +31,7 @@ _BYTES: Final = 1024 * 1024
 
 @click.group("deploy")
 def deploy_command() -> None:
-    """Prepare bare machines for a cluster, over SSH."""
+    """Make bare machines a cluster, over SSH."""
 
 
 def _formats(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,6 +99,14 @@ _timeout_option = click.option(
 )
 
 
+_bundle_option = click.option(
+    "--bundle",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Install programs and images from this folder.",
+)
+
+
 @deploy_command.command("check")
 @_hosts_argument
 @click.option("--host", "names", metavar="NAME", multiple=True, help="Look at this host alone; can be repeated.")
@@ -143,10 +152,13 @@ def check_command(
 @click.option(
     "--host", "names", metavar="NAME", multiple=True, help="Show the steps of this host alone; can be repeated."
 )
+@_bundle_option
 @click.option("--all", "everything", is_flag=True, help="Show the steps that are done already, too.")
 @_timeout_option
 @output_option
-def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout: float, output: str) -> int:
+def plan_command(
+    hosts: Path, names: tuple[str, ...], bundle: Path | None, everything: bool, timeout: float, output: str
+) -> int:
     """Show each step that makes a cluster of the machines in the list HOSTS (hosts.yaml); nothing is done.
 
     The hosts are looked at, as the check does. Files are shown with their differences, without secrets. Ends with 4
@@ -156,7 +168,10 @@ def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout:
     corral deploy plan
     corral deploy plan lab.yaml --host gpu1 --all
     """
-    return _plan(hosts, names, everything=everything, timeout=timeout, output=output)
+    from corral.cli.deploy_up import Given
+
+    found = Given(None, bundle).bundle()
+    return _plan(hosts, names, found, everything=everything, timeout=timeout, output=output)
 
 
 @deploy_command.command("up")
@@ -168,40 +183,101 @@ def plan_command(hosts: Path, names: tuple[str, ...], everything: bool, timeout:
     metavar="FOLDER",
     help="Install packages from the .deb files of this folder, not from the sources of the hosts.",
 )
+@_bundle_option
 @click.option("--dry-run", is_flag=True, help="Show the plan, and do nothing.")
 @_timeout_option
 @output_option
 def up_command(
-    hosts: Path, names: tuple[str, ...], packages: Path | None, dry_run: bool, timeout: float, output: str
-) -> int:
-    """Prepare the machines of the list HOSTS (hosts.yaml) for Kubernetes: packages, swap, modules, kernel settings.
+    hosts: Path, names: tuple[str, ...], packages: Path | None, bundle: Path | None, dry_run: bool, timeout: float,
+    output: str,
+) -> int:  # fmt: skip
+    """Make the machines of the list HOSTS (hosts.yaml) a cluster of Kubernetes.
 
     What is so already is left alone, so it can be run again at any time, also after it was cut. A host that fails does
-    not stop the others, and each has a log in a folder beside the list. Programs and Kubernetes are not installed yet.
-    Ends with 4 when a host is not prepared, and with 5 when none could be reached.
+    not stop the others, and each has a log in a folder beside the list. Without a bundle the hosts are only prepared:
+    packages, swap, modules, settings of the kernel. Ends with 4 when a host is not prepared, and with 5 when none could
+    be reached.
 
     \b
     corral deploy up
-    corral deploy up --packages debs --host gpu1
+    corral deploy up --bundle bundle --host gpu1
     """
-    from corral.cli.deploy_up import up
+    from corral.cli.deploy_up import Given, up
 
+    given = Given(packages, bundle)
     if dry_run:
-        return _plan(hosts, names, everything=False, timeout=timeout, output=output)
+        return _plan(hosts, names, given.bundle(), everything=False, timeout=timeout, output=output)
     whole = _chosen(hosts, ())
     chosen = {host.name for host in _chosen(hosts, names).hosts}
-    return up(whole, chosen, hosts, lambda: _survey(whole, hosts, seconds=timeout, ports=False), packages, output)
+    return up(whole, chosen, hosts, lambda: _survey(whole, hosts, seconds=timeout, ports=False), given, output)
 
 
-def _plan(hosts: Path, names: tuple[str, ...], *, everything: bool, timeout: float, output: str) -> int:
+@deploy_command.command("status")
+@_hosts_argument
+@_timeout_option
+@output_option
+def status_command(hosts: Path, timeout: float, output: str) -> int:
+    """Show every component of the cluster on the machines of the list HOSTS (hosts.yaml): health, version, since when.
+
+    Units are asked of systemd on each host, nodes and the system's pods of Kubernetes. Ends with 4 when a component is
+    not well, and with 5 when no host could be reached.
+
+    \b
+    corral deploy status
+    corral deploy status lab.yaml -o json
+    """
+    from corral.cli.deploy_status import status
+
+    return status(_chosen(hosts, ()), hosts, timeout=timeout, output=output)
+
+
+@deploy_command.group("certs")
+def certs_group() -> None:
+    """Look after the certificates of the cluster's control planes."""
+
+
+@certs_group.command("status")
+@_hosts_argument
+@_timeout_option
+@output_option
+def certs_status_command(hosts: Path, timeout: float, output: str) -> int:
+    """Show when the certificates of the control planes end; those that end within 30 days are marked.
+
+    Ends with 4 when one has ended, or a control plane does not tell.
+
+    \b
+    corral deploy certs status
+    """
+    from corral.cli.deploy_status import certificates
+
+    return certificates(_chosen(hosts, ()), hosts, timeout=timeout, output=output)
+
+
+@certs_group.command("renew")
+@_hosts_argument
+def certs_renew_command(hosts: Path) -> int:
+    """Renew all certificates that kubeadm made, and restart each control plane, one after the other.
+
+    Running jobs go on. Kubernetes does not answer for some seconds where there is one control plane.
+
+    \b
+    corral deploy certs renew
+    """
+    from corral.cli.deploy_status import renew
+
+    return renew(_chosen(hosts, ()), hosts)
+
+
+def _plan(
+    hosts: Path, names: tuple[str, ...], bundle: Bundle | None, *, everything: bool, timeout: float, output: str
+) -> int:
     """Look at the hosts, and show the steps of those named."""
     from corral.deploy.steps.plan import plan_of
 
     whole = _chosen(hosts, ())
     chosen = {host.name for host in _chosen(hosts, names).hosts}
-    plans = [
-        each for each in plan_of(whole, _survey(whole, hosts, seconds=timeout, ports=False)) if each.name in chosen
-    ]
+    survey = _survey(whole, hosts, seconds=timeout, ports=False)
+    plans = [each for each in plan_of(whole, survey, bundle) if each.name in chosen]
     data = {"cluster": whole.cluster, "hosts": [each.to_document() for each in plans]}
     if not show(data, output, names=[each.name for each in plans if each.changes]):
         for each in plans:

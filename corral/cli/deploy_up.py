@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from corral.cli.output import paint, say, show, table
 if TYPE_CHECKING:
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Hosts
+    from corral.deploy.steps.bundle import Bundle
     from corral.deploy.steps.outcome import Outcome
     from corral.deploy.steps.step import HostPlan
 
@@ -22,26 +24,51 @@ _MARKS: Final = {"prepared": ("✔", "green")}
 Look = Callable[[], "Survey"]
 
 
-def up(whole: Hosts, names: set[str], path: Path, look: Look, packages: Path | None, output: str) -> int:
+@dataclass(frozen=True)
+class Given:
+    """The folders that things are installed from: packages alone, and a bundle."""
+
+    packages_folder: Path | None
+    bundle_folder: Path | None
+
+    def packages(self) -> tuple[Path, ...]:
+        """The files of packages; without a folder of their own those of the bundle."""
+        from corral.deploy.remote.work import packages_of
+
+        if self.packages_folder is not None:
+            return packages_of(self.packages_folder)
+        if self.bundle_folder is not None and (self.bundle_folder / "packages").is_dir():
+            return packages_of(self.bundle_folder / "packages")
+        return ()
+
+    def bundle(self) -> Bundle | None:
+        """The programs and images of the bundle."""
+        from corral.deploy.remote.bundle import bundle_of
+
+        return None if self.bundle_folder is None else bundle_of(self.bundle_folder)
+
+
+def up(whole: Hosts, names: set[str], path: Path, look: Look, given: Given, output: str) -> int:
     """Look, do what is needed on the hosts of these names, look again, and show what came of it."""
-    from corral.deploy.remote.work import do_steps, logs_at, packages_of
+    from corral.deploy.remote.work import do_steps, logs_at
     from corral.deploy.steps.outcome import document, without_effect
     from corral.deploy.steps.plan import plan_of
 
     path = path.absolute()
     logs = path.with_name(f"{path.stem}.logs")
-    archive = packages_of(packages) if packages is not None else b""
+    packages = given.packages()
+    bundle = given.bundle()
     with logs_at(logs):
         try:
             survey = look()
-            plans = {plan.name: plan for plan in plan_of(whole, survey) if plan.name in names}
+            plans = {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in names}
             outcomes = {name: _barred(plan, survey) for name, plan in plans.items() if plan.bars}
             able = {name: plan for name, plan in plans.items() if name not in outcomes}
-            told = asyncio.run(do_steps(whole, able, path, logs, archive, lambda host, says: say(f"{host}: {says}")))
+            told = asyncio.run(do_steps(whole, able, path, logs, packages, lambda host, says: say(f"{host}: {says}")))
             outcomes |= told
             if any(each.done for each in told.values()):
                 say("Looking whether all of it holds.")
-                plans = {plan.name: plan for plan in plan_of(whole, look()) if plan.name in names}
+                plans = {plan.name: plan for plan in plan_of(whole, look(), bundle) if plan.name in names}
                 outcomes = {name: without_effect(each, plans[name]) for name, each in outcomes.items()}
         except KeyboardInterrupt:
             say("Interrupted. Run it again to go on.")
@@ -80,5 +107,5 @@ def _print(plans: Sequence[HostPlan], outcomes: Mapping[str, Outcome], logs: Pat
         click.echo(f"  {name}: {remedy}")
     good = sum(each.state == "prepared" for each in outcomes.values())
     say(f"{good} of {len(plans)} hosts are prepared. Logs: {logs}")
-    if any(plan.later for plan in plans):
-        say("Steps that come later (programs, Kubernetes) are in corral deploy plan; up does not do them yet.")
+    if any(step.kind != "chart" for plan in plans for step in plan.later):
+        say("Programs and Kubernetes are installed from a bundle (--bundle).")

@@ -12,7 +12,7 @@ from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts, Service
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
-from corral.deploy.steps import files
+from corral.deploy.steps import files, flannel, kubeadm
 from corral.deploy.steps.plan import PACKAGES, plan_of
 from corral.deploy.steps.step import HostPlan
 from tests.deploy.facts import facts, hosts, of_host
@@ -40,15 +40,14 @@ def installed(host: Facts, chosen: Hosts, first: bool) -> Facts:
         files.MODULES_FILE: files.modules_text(),
         files.SYSCTLS_FILE: files.sysctls_text(),
         files.CONTAINERD_FILE: files.CONTAINERD,
-        "/etc/systemd/system/containerd.service": files.CONTAINERD_UNIT,
-        "/etc/systemd/system/kubelet.service": files.KUBELET_UNIT,
+        files.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT,
+        files.KUBELET_UNIT_FILE: files.KUBELET_UNIT,
+        flannel.CNI_FILE: flannel.CNI,
     }
     if first:
-        wanted[files.KUBEADM_FILE] = files.kubeadm_text(chosen, chosen.hosts[0], host.reached)
-    there = (
-        "/etc/kubernetes/kubelet.conf",
-        *(("/etc/kubernetes/admin.conf", "/etc/cni/net.d/10-flannel.conflist") * first),
-    )
+        wanted[files.KUBEADM_FILE] = kubeadm.init_text(files.MARK, chosen, chosen.hosts[0], host.reached)
+        wanted[files.NETWORK_FILE] = flannel.network_text(files.MARK, chosen.kubernetes.pod_subnet)
+    there = ("/etc/kubernetes/kubelet.conf", *(("/etc/kubernetes/admin.conf",) * first))
     return replace(
         host,
         packages=dict.fromkeys(PACKAGES, "1"),
@@ -79,11 +78,13 @@ def test_a_bare_host_gets_every_step_in_order() -> None:
         "restart containerd",
         "write /etc/systemd/system/kubelet.service",
         "enable kubelet",
+        "write /etc/cni/net.d/10-flannel.conflist",
         "join head as a worker",
     ]
-    assert titles(head)[-4:] == [
+    assert titles(head)[-5:] == [
         "write /etc/kubernetes/corral.yaml",
-        "init --config /etc/kubernetes/corral.yaml --upload-certs",
+        "init --config /etc/kubernetes/corral.yaml",
+        "write /etc/kubernetes/corral-network.yaml",
         "apply the pods' network (flannel)",
         "install Corral with PostgreSQL in the cluster corral, or bring it up to date",
     ]
@@ -178,7 +179,7 @@ def test_several_control_planes_need_an_address_of_all_and_join_the_one_that_is_
     begun = plans(chosen, **{**bare, "b": replace(bare["b"], leftovers=("/etc/kubernetes/admin.conf",))})
     assert titles(begun["a"])[-1] == "join b as a control plane"
     assert not any(each.obstacles for each in begun.values())
-    assert "controlPlaneEndpoint: 10.0.0.9:6443" in files.kubeadm_text(chosen, chosen.hosts[0], "10.0.0.1")
+    assert "controlPlaneEndpoint: 10.0.0.9:6443" in kubeadm.init_text(files.MARK, chosen, chosen.hosts[0], "10.0.0.1")
 
 
 @pytest.mark.parametrize(

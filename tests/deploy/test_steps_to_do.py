@@ -15,6 +15,7 @@ from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
 from corral.deploy.remote import work
+from corral.deploy.remote.sending import archive_of
 from corral.deploy.steps.files import MOST_READ, file_step, without_swap
 from corral.deploy.steps.outcome import Outcome, failure_of, without_effect
 from corral.deploy.steps.plan import plan_of
@@ -107,10 +108,16 @@ def test_a_step_that_had_no_effect_is_a_failure() -> None:
 
 
 def test_packages_are_the_files_of_a_folder_without_their_owners(tmp_path: Path) -> None:
-    (tmp_path / "a_1%3a2_amd64.deb").write_bytes(b"x")
+    (tmp_path / "a_1%3a2_amd64.deb").write_bytes(b"x" * 700)
     (tmp_path / "notes.txt").write_bytes(b"x")
-    with tarfile.open(fileobj=BytesIO(work.packages_of(tmp_path))) as archive:
-        assert [(each.name, each.uid, each.uname) for each in archive] == [("a_1%3a2_amd64.deb", 0, "")]
+    (found,) = work.packages_of(tmp_path)
+    packed = b"".join(archive_of([(found, found.name), (found, "usr/local/bin/y")]))
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        assert [(each.name, each.uid, each.uname) for each in archive] == [
+            ("a_1%3a2_amd64.deb", 0, ""), ("usr/local/bin/y", 0, ""),
+        ]  # fmt: skip
+        read = archive.extractfile("usr/local/bin/y")
+        assert read is not None and read.read() == b"x" * 700
 
 
 def test_a_folder_without_packages_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _KEYS: Final = frozenset(
     {"time", "user", "sudo", "reached", "hostname", "machine", "os", "os_name", "kernel", "arch", "cgroup", "swap", "ntp",
      "cpus", "memory", "mount", "disk", "address", "interface", "route", "nameserver", "resolves", "listens", "rdma",
      "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file",
-     "version"}
+     "version", "program", "image", "unfinished"}
 )  # fmt: skip
 _ACCOUNT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?")
 T = TypeVar("T")
@@ -135,6 +135,12 @@ class Facts:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     """What programs of a cluster say of themselves, by program."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 of programs that a bundle installs, by path."""
+    images: Mapping[str, str] = field(default_factory=dict)
+    """The digests of containerd's images, by name."""
+    unfinished: frozenset[str] = frozenset()
+    """What a step began and did not end, such as the restart of a service."""
     leftovers: tuple[str, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of files that a cluster changes, as far as they are there."""
@@ -211,6 +217,9 @@ class _Reader:
             modules=dict(self._each("module", _pair)),
             sysctls=dict(self._each("sysctl", _pair)),
             versions=dict(self._each("version", lambda value: (value.split()[0], value.partition(" ")[2].strip()))),
+            programs=dict(self._each("program", _pair)),
+            images=dict(self._each("image", _pair)),
+            unfinished=frozenset(self._values.get("unfinished", ())),
             leftovers=tuple(self._values.get("leftover", ())),
             files=dict(self._each("file", _file)),
         )

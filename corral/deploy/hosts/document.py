@@ -20,6 +20,7 @@ import ipaddress
 import re
 from typing import Annotated, Final, Literal
 
+import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.spec.base import PATTERN_MEANINGS, Cpu, Memory, Name, SpecModel, Text, refusal
@@ -28,6 +29,9 @@ from corral.spec.yaml_scalars import written
 
 MOST_HOSTS: Final = 1000
 MOST_GROUPS: Final = 200
+MOST_LINES: Final = 20_000
+"""Characters of what is added to a configuration."""
+_KUBEADM_KINDS: Final = ("KubeletConfiguration", "KubeProxyConfiguration")
 ROLES: Final = ("control-plane", "worker", "storage", "hadoop")
 _DNS: Final = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*"
@@ -79,11 +83,25 @@ def _folder(value: str) -> str:
     return value
 
 
+def _kubeadm_documents(value: str) -> str:
+    try:
+        documents = list(yaml.safe_load_all(value)) if value else []
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise refusal(f"expected YAML: {describe(str(error))}") from None
+    for each in documents:
+        kind = each.get("kind") if isinstance(each, dict) else None
+        if kind not in _KUBEADM_KINDS:
+            raise refusal(f"expected documents of kind {' or '.join(_KUBEADM_KINDS)}, got {describe(kind)}")
+    return value
+
+
 Address = Annotated[str, Field(min_length=1, max_length=253), BeforeValidator(written), AfterValidator(_address)]
 IpAddress = Annotated[str, Field(max_length=45), BeforeValidator(written), AfterValidator(_ip_address)]
 Subnet = Annotated[str, Field(max_length=50), BeforeValidator(written), AfterValidator(_subnet)]
 Endpoint = Annotated[str, Field(max_length=253), BeforeValidator(written), AfterValidator(_endpoint)]
 Folder = Annotated[str, Field(max_length=1000), BeforeValidator(written), AfterValidator(_folder)]
+Lines = Annotated[str, Field(max_length=MOST_LINES)]
+KubeadmDocuments = Annotated[str, Field(max_length=MOST_LINES), AfterValidator(_kubeadm_documents)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 User = Annotated[str, Field(min_length=1, max_length=32, pattern=_USER), BeforeValidator(written)]
 
@@ -158,6 +176,11 @@ class Kubernetes(SpecModel):
     )
     pod_subnet: Subnet = Field("10.244.0.0/16", description="The network that pods get addresses of.")
     service_subnet: Subnet = Field("10.96.0.0/12", description="The network that services get addresses of.")
+    containerd: Lines = Field("", description="Further lines of containerd's configuration, in TOML.")
+    kubeadm: KubeadmDocuments = Field(
+        "",
+        description="Further documents for kubeadm init, in YAML: KubeletConfiguration and KubeProxyConfiguration.",
+    )
 
 
 class HostsDocument(SpecModel):
@@ -181,6 +204,13 @@ class HostsDocument(SpecModel):
         description="The machines by name; the name becomes that of the node."
     )
     kubernetes: Kubernetes = Field(
-        Kubernetes(version="1.34.4", endpoint="", pod_subnet="10.244.0.0/16", service_subnet="10.96.0.0/12"),
+        Kubernetes(
+            version="1.34.4",
+            endpoint="",
+            pod_subnet="10.244.0.0/16",
+            service_subnet="10.96.0.0/12",
+            containerd="",
+            kubeadm="",
+        ),
         description="What is chosen of Kubernetes.",
     )

@@ -25,10 +25,11 @@ setting_of() { sed -n "s/^$1=//p" /etc/os-release 2>/dev/null | head -n 1 | tr -
 
 account() {
   say user "$(id -un)"
-  if [ "$(id -u)" = 0 ]; then say sudo root
-  elif ! has sudo; then say sudo missing
-  elif limited sudo -n true 2>/dev/null; then say sudo free
-  else say sudo refused; fi
+  if [ "$(id -u)" = 0 ]; then sudo=root
+  elif ! has sudo; then sudo=missing
+  elif limited sudo -n true 2>/dev/null; then sudo=free
+  else sudo=refused; fi
+  say sudo "$sudo"
   # The address at which this session arrived.
   # shellcheck disable=SC2086
   set -- ${SSH_CONNECTION:-}
@@ -118,6 +119,13 @@ software() {
   has kubeadm && say version "kubeadm $(limited kubeadm version -o short 2>/dev/null)"
   has kubelet && say version "kubelet $(limited kubelet --version 2>/dev/null | awk '{ print $2 }')"
   has containerd && say version "containerd $(limited containerd --version 2>/dev/null | awk '{ print $3 }')"
+  for path in /usr/local/bin/containerd /usr/local/bin/containerd-shim-runc-v2 /usr/local/bin/ctr /usr/local/bin/runc \
+    /usr/local/bin/kubeadm /usr/local/bin/kubectl /usr/local/bin/kubelet /opt/cni/bin/*; do
+    [ -f "$path" ] && [ -r "$path" ] && say program "$path $(sha256sum <"$path" | cut -d ' ' -f 1)"
+  done | head -n 64
+  for path in /var/lib/corral/unfinished/*; do
+    [ -e "$path" ] && say unfinished "${path##*/}"
+  done | head -n 16
   for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
   has dpkg-query && for package in conntrack ethtool iptables kmod socat containerd nfs-common; do
     found=$(dpkg-query -W -f '${Status} ${Version}' $package 2>/dev/null)
@@ -137,14 +145,28 @@ software() {
   for name in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables fs/inotify/max_user_instances fs/inotify/max_user_watches; do
     [ -r /proc/sys/$name ] && say sysctl "$name $(line_of /proc/sys/$name)"
   done
-  for path in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml \
-    /var/lib/etcd/member /etc/rancher/k3s/k3s.yaml /var/lib/rancher /etc/cni/net.d/10-flannel.conflist; do
-    [ -e $path ] && say leftover $path
-  done
-  for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/containerd/config.toml \
-    /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /etc/kubernetes/corral.yaml /etc/fstab; do
-    [ -r $path ] && has base64 && say file "$path $(head -c 16384 $path | base64 | tr -d '\n')"
-  done
+  privileged env "PATH=$PATH" sh -c "$FILES"
+}
+
+# What only root may read on some hosts. Names of images that begin with sha256: are containerd's own.
+# shellcheck disable=SC2016
+FILES='
+for path in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml \
+  /var/lib/etcd/member /etc/rancher/k3s/k3s.yaml /var/lib/rancher /etc/cni/net.d/10-flannel.conflist; do
+  [ -e $path ] && printf "leftover=%s\n" $path
+done
+for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/containerd/config.toml \
+  /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /etc/kubernetes/corral.yaml \
+  /etc/kubernetes/corral-network.yaml /etc/cni/net.d/10-flannel.conflist /etc/fstab; do
+  [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 | tr -d "\n")"
+done
+[ ! -S /run/containerd/containerd.sock ] || ! command -v ctr >/dev/null || ctr -n k8s.io images list |
+  awk "NR > 1 && \$3 ~ /^sha256:/ && \$1 !~ /^sha256:|@/ { print \"image=\" \$1 \" \" \$3 }" | head -n 500
+'
+
+privileged() {
+  if [ "$sudo" = free ]; then set -- sudo -n "$@"; fi
+  if has timeout; then timeout 50 "$@"; else "$@"; fi 2>/dev/null
 }
 
 main </dev/null

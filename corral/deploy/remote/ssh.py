@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -86,8 +86,10 @@ class Ssh:
         finally:
             shutil.rmtree(self._sockets, ignore_errors=True)
 
-    async def ask(self, host: Host, command: str, text: bytes, *, most: int, seconds: float) -> Answer:
-        """Run a constant command with `text` on its standard input. Raises NotReached."""
+    async def ask(
+        self, host: Host, command: str, text: bytes | Iterable[bytes], *, most: int, seconds: float
+    ) -> Answer:
+        """Run a constant command with `text`, whole or in pieces, on its standard input. Raises NotReached."""
         try:
             async with asyncio.timeout(seconds), self.session(host, command) as session:
                 return await session.finish(text, most)
@@ -167,9 +169,10 @@ class Session:
         self._stdin, self._stdout = process.stdin, process.stdout
         self._complaints = asyncio.create_task(self._bounded(process.stderr, _MOST_COMPLAINTS))
 
-    async def finish(self, text: bytes, most: int) -> Answer:
+    async def finish(self, text: bytes | Iterable[bytes], most: int) -> Answer:
         """Send `text`, and return what the command printed. Raises NotReached."""
-        await self.send(text)
+        for piece in (text,) if isinstance(text, bytes) else text:
+            await self.send(piece)
         with contextlib.suppress(OSError):
             self._stdin.close()
         output = await self._bounded(self._stdout, most)
@@ -232,6 +235,11 @@ class Session:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+
+def as_root(host: Host) -> str:
+    """What a remote command begins with to run as root."""
+    return "exec " if host.access.user == "root" else "exec sudo -n "
 
 
 def _end_with_parent() -> None:

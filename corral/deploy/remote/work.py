@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import io
 import re
-import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
+from corral.deploy.checks.connection import Refusal
 from corral.deploy.hosts.reader import Host, Hosts
-from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh
+from corral.deploy.remote.joining import Ask, Starts, joining_text
+from corral.deploy.remote.sending import PACKAGES, RECEIVED, archive_of, receiver
+from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
+from corral.deploy.steps.node import JOIN_CLUSTER, START_CLUSTER
 from corral.deploy.steps.outcome import Outcome, failure_of
 from corral.deploy.steps.plan import INSTALL
-from corral.deploy.steps.script import script_of
+from corral.deploy.steps.script import question_of, script_of
 from corral.deploy.steps.step import HostPlan, Step
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 
@@ -28,17 +31,12 @@ _MOST_OUTPUT: Final = 4 * 1024 * 1024
 _MOST_PACKAGES: Final = 256 * 1024 * 1024
 _FUNCTIONS: Final = Path(__file__).with_name("do.sh")
 _PACKAGE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~%:-]{0,200}\.deb")
-_RECEIVE: Final = (
-    "sh -c 'd=/var/lib/corral/deploy/packages; umask 022; rm -rf $d && mkdir -p $d && "
-    "exec tar --no-same-owner -xf - -C $d' 2>&1"
-)
-
 Told = Callable[[str, str], None]
 """Called with a host's name and what is done there now, or came of it."""
 
 
-def packages_of(folder: Path) -> bytes:
-    """The .deb files of a folder as an archive. Raises NotFound, or InvalidInput where there are none or too many."""
+def packages_of(folder: Path) -> tuple[Path, ...]:
+    """The .deb files of a folder. Raises NotFound, or InvalidInput where there are none or too many."""
     if not folder.is_dir():
         raise NotFound("no-such-folder", f"There is no folder {folder}.")
     files = sorted(path for path in folder.iterdir() if path.suffix == ".deb")
@@ -52,18 +50,7 @@ def packages_of(folder: Path) -> bytes:
             )
     if sum(path.stat().st_size for path in files) > _MOST_PACKAGES:
         raise InvalidInput("large-packages", f"The .deb files of {folder} are larger than {_MOST_PACKAGES >> 20} MiB.")
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in files:
-            archive.add(path, path.name, filter=_of_nobody)
-    return packed.getvalue()
-
-
-def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mode = 0o644
-    return member
+    return tuple(files)
 
 
 @contextmanager
@@ -83,32 +70,55 @@ def logs_at(folder: Path) -> Iterator[None]:
 
 
 async def do_steps(
-    hosts: Hosts, plans: Mapping[str, HostPlan], list_path: Path, logs: Path, packages: bytes, told: Told
+    hosts: Hosts, plans: Mapping[str, HostPlan], list_path: Path, logs: Path, packages: Sequence[Path], told: Told
 ) -> dict[str, Outcome]:
     """Do what is needed on every host of the plans; each host has a log in the folder `logs`."""
     places = asyncio.Semaphore(AT_ONCE)
     functions = _FUNCTIONS.read_text(encoding="utf-8")
+    starts = Starts()
+    for plan in plans.values():
+        if _starts(plan):
+            starts.expect(plan.name)
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+
+        async def ask(name: str) -> tuple[int, str]:
+            """Ask a control plane for a token."""
+            host = hosts.named(name)
+            assert host is not None
+            text = question_of(functions, "make_token")
+            answer = await ssh.ask(host, f"{as_root(host)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
+            return answer.code, answer.output.decode(errors="replace")
 
         async def do(host: Host) -> tuple[str, Outcome]:
             plan = plans[host.name]
             async with places:
                 with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
-                    work = _Work(ssh, host, functions, packages, log, lambda says: told(host.name, says))
-                    return host.name, await work.do(plan)
+                    work = _Work(ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask)
+                    try:
+                        return host.name, await work.do(plan)
+                    finally:
+                        starts.tell(host.name, good=False)
 
-        return dict(await asyncio.gather(*(do(host) for host in hosts.hosts if host.name in plans)))
+        # Those that join wait for those that start, so the latter have the first places.
+        ordered = sorted(
+            (host for host in hosts.hosts if host.name in plans), key=lambda host: not _starts(plans[host.name])
+        )
+        return dict(await asyncio.gather(*(do(host) for host in ordered)))
+
+
+def _starts(plan: HostPlan) -> bool:
+    return any(step.call[0] == START_CLUSTER for step in plan.doable)
 
 
 class _Work:
     """The steps of one host, and its log."""
 
     def __init__(
-        self, ssh: Ssh, host: Host, functions: str, packages: bytes, log: TextIO, told: Callable[[str], None]
-    ) -> None:
+        self, ssh: Ssh, host: Host, functions: str, packages: Sequence[Path], log: TextIO, told: Callable[[str], None],
+        starts: Starts, ask: Ask,
+    ) -> None:  # fmt: skip
         self._ssh, self._host, self._functions, self._packages = ssh, host, functions, packages
-        self._log, self._told = log, told
-        self._sudo = "exec " if host.access.user == "root" else "exec sudo -n "
+        self._log, self._told, self._starts, self._token = log, told, starts, ask
 
     async def do(self, plan: HostPlan) -> Outcome:
         done: list[str] = []
@@ -125,18 +135,36 @@ class _Work:
             if code:
                 return Outcome("failed", tuple(done), failure_of(step, output))
             done.append(step.title)
+            if step.call[0] == START_CLUSTER:
+                self._starts.tell(self._host.name, good=True)
         return Outcome("prepared", tuple(done))
 
     async def _step(self, step: Step) -> tuple[int, str]:
         """Do one step; returns its exit code and what it printed. Raises NotReached."""
-        if step.call[0] == INSTALL and self._packages:
-            code, output = await self._ask(_RECEIVE, self._packages)
+        sent, folder = [(each.path, each.target.lstrip("/")) for each in step.files], RECEIVED
+        if step.call[0] == INSTALL:
+            sent, folder = [(path, path.name) for path in self._packages], PACKAGES
+        if sent:
+            code, output = await self._ask(receiver(folder), archive_of(sent))
             if code:
                 return code, output
+        if step.call[0] == JOIN_CLUSTER:
+            step = replace(step, content=await self._joining(step))
         return await self._ask("sh -s", script_of(self._functions, step, from_folder=bool(self._packages)))
 
-    async def _ask(self, command: str, text: bytes) -> tuple[int, str]:
-        answer = await self._ssh.ask(self._host, self._sudo + command, text, most=_MOST_OUTPUT, seconds=_SECONDS)
+    async def _joining(self, step: Step) -> bytes:
+        """What kubeadm is told of the control plane, once that has started. Raises NotReached."""
+        joining = step.joining
+        if joining is None or not await self._starts.wait(joining):
+            first = joining.first if joining else "the control plane"
+            raise NotReached(
+                Refusal(f"cannot {step.title}: {first} has not started", f"Mend {first}, then run up again.")
+            )
+        return await joining_text(self._host, joining, self._token)
+
+    async def _ask(self, command: str, text: bytes | Iterable[bytes]) -> tuple[int, str]:
+        command = as_root(self._host) + command
+        answer = await self._ssh.ask(self._host, command, text, most=_MOST_OUTPUT, seconds=_SECONDS)
         return answer.code, answer.output.decode(errors="replace")
 
     def _write(self, says: str, output: str = "") -> None:

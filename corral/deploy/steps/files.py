@@ -7,12 +7,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from corral.deploy.checks.facts import Facts
-from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.steps.step import Step
 
 MODULES: Final = ("overlay", "br_netfilter")
@@ -20,14 +17,22 @@ SYSCTLS: Final = {"net.bridge.bridge-nf-call-iptables": "1", "net.ipv4.ip_forwar
 MODULES_FILE: Final = "/etc/modules-load.d/corral.conf"
 SYSCTLS_FILE: Final = "/etc/sysctl.d/90-corral.conf"
 CONTAINERD_FILE: Final = "/etc/containerd/config.toml"
+CONTAINERD_UNIT_FILE: Final = "/etc/systemd/system/containerd.service"
+KUBELET_UNIT_FILE: Final = "/etc/systemd/system/kubelet.service"
 KUBEADM_FILE: Final = "/etc/kubernetes/corral.yaml"
-_MARK: Final = "# Written by corral deploy.\n"
+NETWORK_FILE: Final = "/etc/kubernetes/corral-network.yaml"
+PAUSE: Final = "registry.k8s.io/pause:3.10.1"
+"""The image of every pod's sandbox, as kubeadm 1.34 names it."""
+MARK: Final = "# Written by corral deploy.\n"
 MOST_READ: Final = 16384
 """Bytes of a file that the probe sends: one of this size may be longer."""
 _SECRET: Final = re.compile(r"(?i)(pass|auth|token|secret|credential)([^=:\s]*\s*[=:]\s*)\S.*")
 _IN_ADDRESS: Final = re.compile(r"//[^/@\s]+@")
 _SWAP: Final = re.compile(r"^\s*[^#\s]\S*\s+\S+\s+swap\s", re.ASCII)
-CONTAINERD: Final = f"""{_MARK}version = 3
+CONTAINERD: Final = f"""{MARK}version = 3
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{PAUSE}"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
@@ -35,7 +40,7 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 SystemdCgroup = true
 """
-CONTAINERD_UNIT: Final = f"""{_MARK}[Unit]
+CONTAINERD_UNIT: Final = f"""{MARK}[Unit]
 Description=containerd
 After=network.target
 
@@ -54,7 +59,7 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target
 """
-KUBELET_UNIT: Final = f"""{_MARK}[Unit]
+KUBELET_UNIT: Final = f"""{MARK}[Unit]
 Description=kubelet
 Wants=network-online.target containerd.service
 After=network-online.target containerd.service
@@ -75,12 +80,12 @@ WantedBy=multi-user.target
 
 def modules_text() -> str:
     """The modules that are loaded at the start of the system."""
-    return _MARK + "".join(f"{name}\n" for name in MODULES)
+    return MARK + "".join(f"{name}\n" for name in MODULES)
 
 
 def sysctls_text() -> str:
     """The settings of the kernel."""
-    return _MARK + "".join(f"{name} = {value}\n" for name, value in SYSCTLS.items())
+    return MARK + "".join(f"{name} = {value}\n" for name, value in SYSCTLS.items())
 
 
 def without_swap(fstab: str) -> str:
@@ -88,37 +93,23 @@ def without_swap(fstab: str) -> str:
     return "".join(f"# {line}" if _SWAP.match(line) else line for line in fstab.splitlines(keepends=True))
 
 
-def kubeadm_text(hosts: Hosts, host: Host, address: str) -> str:
-    """kubeadm's documents for the first control plane; keys and tokens are made on the host and are not in them."""
-    chosen = hosts.kubernetes
-    cluster: dict[str, Any] = {
-        "apiVersion": "kubeadm.k8s.io/v1beta4",
-        "kind": "ClusterConfiguration",
-        "clusterName": hosts.cluster,
-        "kubernetesVersion": f"v{chosen.version}",
-        "networking": {"podSubnet": chosen.pod_subnet, "serviceSubnet": chosen.service_subnet},
-    }
-    if chosen.endpoint:
-        at = f"[{chosen.endpoint}]" if ":" in chosen.endpoint else chosen.endpoint
-        cluster["controlPlaneEndpoint"] = f"{at}:6443"
-    start = {
-        "apiVersion": "kubeadm.k8s.io/v1beta4",
-        "kind": "InitConfiguration",
-        "localAPIEndpoint": {"advertiseAddress": address, "bindPort": 6443},
-        "nodeRegistration": {"name": host.name, "criSocket": "unix:///run/containerd/containerd.sock"},
-    }
-    return _MARK + yaml.safe_dump_all([cluster, start], sort_keys=False)
+def containerd_text(lines: str) -> str:
+    """containerd's configuration, with the further lines of the list."""
+    return CONTAINERD + (f"\n# From the list of hosts.\n{lines.rstrip()}\n" if lines.strip() else "")
 
 
-def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False) -> Step:
+def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False, unfinished: str = "") -> Step:
     """The step that writes a file, with the difference from the one that is there; values of secrets are masked.
 
-    `done` says whether `up` does it. It refuses a file that has changed since these facts.
+    `done` says whether `up` does it. It refuses a file that has changed since these facts. `unfinished` names what is then
+    not done, such as a service that is to be restarted.
     """
     there = facts.files.get(path)
     content = wanted.encode(errors="surrogateescape")
     digest = "any" if there is not None and len(there) >= MOST_READ else hashlib.sha256(there or b"").hexdigest()
-    call = ("write_file", path, "none" if there is None else digest) if done else ()
+    call = (
+        ("write_file", path, "none" if there is None else digest, *([unfinished] if unfinished else ())) if done else ()
+    )
     if there is None:
         added = tuple(f"+{line}" for line in wanted.splitlines())
         return Step("file", f"write {path}", True, added, call, content)

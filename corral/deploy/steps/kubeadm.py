@@ -1,13 +1,16 @@
-"""The phases of kubeadm by the part that a host plays, as kubeadm 1.34 has them."""
+"""What kubeadm is told: its documents for the first control plane and for a worker, and the phases of each."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import yaml
+
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 INIT: Final = (
     "preflight", "certs", "kubeconfig", "etcd", "control-plane", "kubelet-start", "wait-control-plane", "upload-config",
-    "upload-certs", "mark-control-plane", "bootstrap-token", "kubelet-finalize", "addon",
-    "show-join-command",
+    "mark-control-plane", "bootstrap-token", "kubelet-finalize", "addon",
 )  # fmt: skip
 """The first control plane."""
 JOIN_CONTROL_PLANE: Final = (
@@ -17,3 +20,66 @@ JOIN_CONTROL_PLANE: Final = (
 """Each further control plane."""
 JOIN: Final = ("preflight", "kubelet-start", "kubelet-wait-bootstrap")
 """A worker."""
+API_PORT: Final = 6443
+_API: Final = "kubeadm.k8s.io/v1beta4"
+_WORKER: Final = "worker"
+
+
+def init_text(mark: str, hosts: Hosts, host: Host, address: str) -> str:
+    """The documents for the first control plane, and those of the list; keys are made on the host and are not in them.
+
+    kubeadm insists on a first bootstrap token: it expires at once, and its join command is not printed.
+    """
+    chosen = hosts.kubernetes
+    cluster: dict[str, Any] = {
+        "apiVersion": _API,
+        "kind": "ClusterConfiguration",
+        "clusterName": hosts.cluster,
+        "kubernetesVersion": f"v{chosen.version}",
+        "networking": {"podSubnet": chosen.pod_subnet, "serviceSubnet": chosen.service_subnet},
+    }
+    if chosen.endpoint:
+        cluster["controlPlaneEndpoint"] = endpoint_of(chosen.endpoint)
+    node = _node(host, address)
+    if _WORKER in host.roles:
+        node["taints"] = []
+    start = {
+        "apiVersion": _API,
+        "kind": "InitConfiguration",
+        "bootstrapTokens": [{"ttl": "1s"}],
+        "localAPIEndpoint": {"advertiseAddress": address, "bindPort": API_PORT},
+        "nodeRegistration": node,
+        "skipPhases": ["show-join-command"],
+    }
+    others = yaml.safe_load_all(chosen.kubeadm) if chosen.kubeadm else ()
+    return mark + yaml.safe_dump_all([cluster, start, *others], sort_keys=False)
+
+
+def join_text(host: Host, address: str, endpoint: str, token: str, authority: str) -> str:
+    """The document for a worker, with the token and the hash of the certificate authority that it may trust."""
+    trust = {"apiServerEndpoint": endpoint, "caCertHashes": [f"sha256:{authority}"], "token": token}
+    start = {
+        "apiVersion": _API,
+        "kind": "JoinConfiguration",
+        "discovery": {"bootstrapToken": trust, "tlsBootstrapToken": token},
+        "nodeRegistration": _node(host, address),
+    }
+    return yaml.safe_dump(start, sort_keys=False)
+
+
+def endpoint_of(address: str) -> str:
+    """The address of the API with its port."""
+    return f"[{address}]:{API_PORT}" if ":" in address else f"{address}:{API_PORT}"
+
+
+def is_control_plane(host: Host) -> bool:
+    """Whether a host is, or becomes, a control plane."""
+    return CONTROL_PLANE in host.roles
+
+
+def _node(host: Host, address: str) -> dict[str, Any]:
+    return {
+        "name": host.name,
+        "criSocket": "unix:///run/containerd/containerd.sock",
+        "kubeletExtraArgs": [{"name": "node-ip", "value": address}],
+    }

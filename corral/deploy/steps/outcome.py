@@ -28,9 +28,16 @@ _KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
     ("a password is required|not in the sudoers", "sudo asks for a password",
      f"Let the account use sudo without one, {_AGAIN}."),
     ("Module .* not found", "its kernel has not the module", f"Install the modules of the running kernel, {_AGAIN}."),
+    ("corral: damaged", "what was sent did not arrive as it is in the bundle", "Run up again."),
+    (r"\[ERROR Port-(\d+)\]", "another program listens at a port that it needs",
+     f"Find the program (corral deploy check) and stop it, {_AGAIN}."),
     ("swapoff: .*Cannot allocate memory", "it has not the memory to take back what is in swap",
      f"Stop what needs the memory, {_AGAIN}."),
 )  # fmt: skip
+
+
+_ERROR: Final = re.compile(r"\[ERROR [A-Za-z0-9-]+\]: |error execution phase \S+: (?!\[preflight\])")
+"""A line of kubeadm that says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,15 @@ def failure_of(step: Step, output: str) -> Refusal:
     for pattern, says, remedy in _KNOWN:
         if re.search(pattern, output):
             return Refusal(f"cannot {step.title}: {says}", remedy)
+    return Refusal(f"cannot {step.title}: it said {last_error(output)}", f"Read the host's log, {_AGAIN}.")
+
+
+def last_error(output: str) -> str:
+    """The line of an output that says most likely what is wrong."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    last = "".join(char for char in lines[-1] if char.isprintable()) if lines else "nothing"
-    return Refusal(f"cannot {step.title}: it said {shorten(last, 200)}", f"Read the host's log, {_AGAIN}.")
+    # kubeadm ends with advice about its options.
+    lines = [line for line in lines if _ERROR.match(line)] or lines
+    return shorten("".join(char for char in lines[-1] if char.isprintable()), 200) if lines else "nothing"
 
 
 def without_effect(outcome: Outcome, plan: HostPlan) -> Outcome:

@@ -5,57 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from corral.deploy.checks.between_hosts import cluster_address
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
-from corral.deploy.steps import files, kubeadm
+from corral.deploy.steps import files
+from corral.deploy.steps.bundle import PROGRAMS, Bundle
+from corral.deploy.steps.node import ADMIN, KUBELET, node_steps
 from corral.deploy.steps.step import HostPlan, Step
 
 PACKAGES: Final = ("conntrack", "ethtool", "iptables", "kmod", "socat")
 INSTALL: Final = "install_packages"
 """The function of `do.sh` that installs packages."""
-CONTAINERD_VERSION: Final = "2.1"
-"""The least version of containerd: older ones hand devices of claims to no container."""
 _FSTAB: Final = "/etc/fstab"
-_ADMIN, _KUBELET = "/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf"
 _UNPLANNED: Final = ("storage", "hadoop")
 """Roles whose own steps are not planned yet."""
 
 
-def plan_of(hosts: Hosts, survey: Survey) -> tuple[HostPlan, ...]:
-    """The plan of every host of the list, in its order."""
+def plan_of(hosts: Hosts, survey: Survey, bundle: Bundle | None = None) -> tuple[HostPlan, ...]:
+    """The plan of every host of the list, in its order; programs and images are those of the bundle."""
     facts = {name: seen.facts for name, seen in survey.seen.items()}
     first = _first_plane(hosts, facts)
-    return tuple(_host_plan(hosts, host, first, facts, survey) for host in hosts.hosts)
+    return tuple(_host_plan(hosts, host, first, facts, survey, bundle) for host in hosts.hosts)
 
 
 def _first_plane(hosts: Hosts, facts: Mapping[str, Facts]) -> str:
     """The host where the cluster begins: one that is a control plane already, else the first of the list."""
     planes = [host.name for host in hosts.hosts if CONTROL_PLANE in host.roles]
-    there = [name for name in planes if name in facts and _ADMIN in facts[name].leftovers]
+    there = [name for name in planes if name in facts and ADMIN in facts[name].leftovers]
     return next(iter([*there, *planes]), "")
 
 
 def _host_plan(
-    hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], survey: Survey
-) -> HostPlan:  # fmt: skip
+    hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], survey: Survey, bundle: Bundle | None
+) -> HostPlan:
     notes = tuple(f"Steps for the role {role} are not planned yet." for role in host.roles if role in _UNPLANNED)
     if host.name not in facts:
         refusal = survey.refusals.get(host.name)
         bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
         return HostPlan(host.name, host.roles, (), bars, notes, bars)
     own = facts[host.name]
-    bars = tuple(_bars(host, own))
+    bars = tuple(_bars(hosts, host, own, bundle))
     obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
     if not in_kubernetes(host):
         return HostPlan(host.name, host.roles, (), obstacles, notes, bars)
-    steps = (*_system(own), *_programs(hosts, own), *_join(hosts, host, first, own))
+    steps = (*_system(own), *node_steps(hosts, host, first, facts, bundle))
     return HostPlan(host.name, host.roles, steps, obstacles, notes, bars)
 
 
-def _bars(host: Host, own: Facts) -> Iterator[str]:
+def _bars(hosts: Hosts, host: Host, own: Facts, bundle: Bundle | None) -> Iterator[str]:
     """What on a host itself keeps its steps from being done."""
     if own.sudo not in ("root", "free"):
         yield f"sudo asks {own.user} for a password, or is not there"
@@ -67,6 +65,22 @@ def _bars(host: Host, own: Facts) -> Iterator[str]:
         yield "it has no systemd"
     if len(own.files.get(_FSTAB, b"")) >= files.MOST_READ:
         yield f"its {_FSTAB} is too long to be changed: make it shorter than {files.MOST_READ} bytes"
+    if bundle is not None:
+        yield from _unfit(hosts, own, bundle)
+
+
+def _unfit(hosts: Hosts, own: Facts, bundle: Bundle) -> Iterator[str]:
+    """Why the programs of a bundle cannot be those of a host."""
+    if own.arch != bundle.arch:
+        yield f"the bundle is for {bundle.arch}, and it is {own.arch}"
+    wanted = f"v{hosts.kubernetes.version}"
+    for name in ("kubeadm", "kubelet"):
+        there = own.versions.get(name, "")
+        from_bundle = own.programs.get(f"{PROGRAMS}/{name}") == bundle.digest_of(name)
+        if from_bundle and there not in ("", wanted):
+            yield f"the bundle has {name} {there}, and the list asks for {wanted}"
+        if KUBELET in own.leftovers and not from_bundle and there not in ("", wanted):
+            yield f"it is a node with {name} {there}, and up does not upgrade nodes to {wanted}"
 
 
 def _obstacles_between(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
@@ -102,69 +116,3 @@ def _system(own: Facts) -> Iterator[Step]:
         "sysctl", title, bool(other),
         call=("set_kernel", *(f"{files.sysctl_name(name)}={files.SYSCTLS[name]}" for name in other)),
     )  # fmt: skip
-
-
-def _programs(hosts: Hosts, own: Facts) -> Iterator[Step]:
-    version = f"v{hosts.kubernetes.version}"
-    runtime = own.versions.get("containerd", "").removeprefix("v")
-    recent = _numbers(runtime) >= _numbers(CONTAINERD_VERSION)
-    title = (
-        f"containerd {runtime} is installed"
-        if recent
-        else f"install containerd {CONTAINERD_VERSION}, runc and CNI plugins"
-    )
-    yield Step("program", title if recent or not runtime else f"{title} in place of {runtime}", not recent)
-    for name in ("kubeadm", "kubelet"):
-        there = own.versions.get(name, "")
-        title = f"{name} {version} is installed" if there == version else f"install {name} {version}"
-        yield Step("program", f"{title} in place of {there}" if there not in ("", version) else title, there != version)
-    changed = [
-        files.file_step(own, files.CONTAINERD_FILE, files.CONTAINERD),
-        files.file_step(own, "/etc/systemd/system/containerd.service", files.CONTAINERD_UNIT),
-    ]
-    yield from changed
-    yield _service(own, "containerd", restart=not recent or any(step.needed for step in changed))
-    unit = files.file_step(own, "/etc/systemd/system/kubelet.service", files.KUBELET_UNIT)
-    yield unit
-    stale = own.versions.get("kubelet", "") != version
-    if _KUBELET in own.leftovers:
-        yield _service(own, "kubelet", restart=stale or unit.needed)
-    else:  # kubeadm starts it, once it has a configuration
-        enabled = "kubelet" in own.services and own.services["kubelet"].starts == "enabled"
-        yield Step("service", "kubelet is enabled" if enabled else "enable kubelet", not enabled)
-
-
-def _service(own: Facts, name: str, *, restart: bool) -> Step:
-    known = own.services.get(name)
-    starts = known is not None and known.starts == "enabled"
-    runs = known is not None and known.running == "active"
-    if starts and runs and not restart:
-        return Step("service", f"{name} is enabled and runs", False)
-    verbs = [*(() if starts else ("enable",)), *(("restart",) if runs and restart else () if runs else ("start",))]
-    return Step("service", f"{' and '.join(verbs)} {name}")
-
-
-def _join(hosts: Hosts, host: Host, first: str, own: Facts) -> Iterator[Step]:
-    if host.name == first:
-        text = files.kubeadm_text(hosts, host, cluster_address(host, own))
-        yield files.file_step(own, files.KUBEADM_FILE, text)
-        if _ADMIN in own.leftovers:
-            yield Step("kubeadm", "the control plane is there", False)
-        else:
-            yield Step("kubeadm", f"init --config {files.KUBEADM_FILE} --upload-certs", True, kubeadm.INIT)
-        there = any(path.startswith("/etc/cni/net.d/") for path in own.leftovers)
-        yield Step(
-            "chart", "the pods' network (flannel) is there" if there else "apply the pods' network (flannel)", not there
-        )
-        yield Step("chart", f"install Corral with PostgreSQL in the cluster {hosts.cluster}, or bring it up to date")
-    elif _KUBELET in own.leftovers:
-        yield Step("kubeadm", "it is a node already", False)
-    elif CONTROL_PLANE in host.roles:
-        yield Step("kubeadm", f"join {first} as a control plane", True, kubeadm.JOIN_CONTROL_PLANE)
-    else:
-        yield Step("kubeadm", f"join {first} as a worker", True, kubeadm.JOIN)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.split("~")[0].split("-")[0].split("+")[0].split(".")[:2]
-    return tuple(int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 9)

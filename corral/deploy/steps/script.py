@@ -19,4 +19,18 @@ def script_of(functions: str, step: Step, *, from_folder: bool) -> bytes:
     call = " ".join(map(shlex.quote, words))
     if step.content:
         call += f" <<'{_END}'\n{base64.encodebytes(step.content).decode('ascii')}{_END}"
+    return _alone(functions, call)
+
+
+def alone_script_of(functions: str, *words: str) -> bytes:
+    """The script of a call that waits for the end of any other."""
+    return _alone(functions, " ".join(map(shlex.quote, words)))
+
+
+def _alone(functions: str, call: str) -> bytes:
     return f"{{\n{functions}\nmain() {{\nalone || return\n{call}\n}}\nmain </dev/null 2>&1\n}}\n".encode()
+
+
+def question_of(functions: str, *words: str) -> bytes:
+    """The script of a call that changes nothing another step minds, so it waits for none."""
+    return f"{{\n{functions}\n{' '.join(map(shlex.quote, words))} </dev/null\n}}\n".encode()

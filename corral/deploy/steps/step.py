@@ -5,8 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-Kind = Literal["package", "program", "swap", "file", "module", "sysctl", "service", "kubeadm", "chart"]
-KINDS: Final = ("package", "program", "swap", "file", "module", "sysctl", "service", "kubeadm", "chart")
+from corral.deploy.steps.bundle import BundleFile
+
+Kind = Literal["package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart"]
+KINDS: Final = (
+    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What a host needs of the control plane that it joins."""
+
+    first: str
+    """The control plane's name: it makes the token."""
+    there: bool
+    """Whether that was up already when it was looked at."""
+    endpoint: str
+    address: str
+    """The address by which the others know the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +38,10 @@ class Step:
     call: tuple[str, ...] = ()
     """The function of `do.sh` that does it, and its arguments; empty for a step that `up` does not do yet."""
     content: bytes = field(default=b"", repr=False)
-    """What the function reads: the wanted text of a file."""
+    """What the function reads: the wanted text of a file, or the digests of those that are sent."""
+    files: tuple[BundleFile, ...] = ()
+    """The files that are sent to the host first."""
+    joining: Joining | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The step for programs."""

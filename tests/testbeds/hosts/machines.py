@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.testbeds.hosts import settings
 from tests.testbeds.hosts.roots import INIT, root
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.cgroups import Tree
@@ -45,6 +46,7 @@ class Machines:
         sweep()
         self.home = Path(tempfile.mkdtemp(prefix=_FOLDERS))
         remains.write_owner(self.home)
+        settings.remember(self.home, _FOLDERS)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.bridge = Bridge()
         remains.write_owner(self.home, self.bridge.name)
@@ -53,7 +55,7 @@ class Machines:
         try:
             _make_key(self.key)
             for name in names:
-                _prepare(self.home / name, name, self.key)
+                _prepare(self.home / name, name, self.key, self.bridge.gateway)
                 self._boot(name)
             for name in names:
                 self._wait(name)
@@ -162,10 +164,11 @@ def _remove(home: Path, bridge: str) -> None:
         subprocess.run(["ip", "netns", "delete", _network(bridge, name)], check=False, capture_output=True)
     if bridge:
         remove_bridge(bridge)
+    settings.restore(home, _FOLDERS)
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _prepare(folder: Path, name: str, key: Path) -> None:
+def _prepare(folder: Path, name: str, key: Path, gateway: str) -> None:
     """Make the layers of a host: its own name and SSH host key, and the key that its account takes."""
     for part in ("root", "upper", "work", "containerd"):
         (folder / part).mkdir(parents=True)
@@ -175,8 +178,8 @@ def _prepare(folder: Path, name: str, key: Path) -> None:
         path.mkdir(parents=True)
     (folder / "upper/etc/hostname").write_text(f"{name}\n")
     (folder / "upper/etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")
-    # A host has no name server: a question ends at once, and not after ten seconds.
-    (folder / "upper/etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
+    # No name server is there: a question ends at once, and not after ten seconds. CoreDNS refuses one of the host itself.
+    (folder / "upper/etc/resolv.conf").write_text(f"nameserver {gateway}\n")
     _make_key(ssh / "ssh_host_ed25519_key")
     account = (root() / "home/admin").stat()
     (home / ".ssh/authorized_keys").write_bytes(key.with_suffix(".pub").read_bytes())

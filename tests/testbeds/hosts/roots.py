@@ -34,8 +34,8 @@ INIT: Final = "/usr/local/sbin/host-init"
 _INIT_TEXT: Final = """\
 #!/bin/sh
 # systemd uses no control group of version 1 that it finds read-only.
-for folder in /sys/fs/cgroup/*; do
-  mount -o remount,rw "$folder" 2>/dev/null || true
+for folder in /sys/fs/cgroup /sys/fs/cgroup/*; do
+  mount -o remount,bind,rw "$folder"
 done
 exec /lib/systemd/systemd
 """

@@ -24,6 +24,7 @@ MODULES: Final = Path(__file__).resolve().parent / "modules"
 _KUBERNETES: Final = "1.34.4"
 _CONTAINERD: Final = "2.1.9"
 _HELM: Final = "3.19.5"
+_FLANNEL: Final = "0.26.7"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Recipe:
     packages: dict[str, str]
     minutes: str
     variables: dict[str, str]
+    c: bool = False
+    """Whether it needs a C compiler; the programs are static even so."""
 
 
 def _commands(prefix: str, *names: str) -> dict[str, str]:
@@ -42,6 +45,11 @@ def _commands(prefix: str, *names: str) -> dict[str, str]:
 
 _MAJOR, _MINOR, _ = _KUBERNETES.split(".")
 _CHARTS: Final = "helm.sh/helm/v3/pkg"
+_VERSIONS: Final = {  # clients refuse a server whose version they cannot parse
+    "k8s.io/component-base/version.gitVersion": f"v{_KUBERNETES}",
+    "k8s.io/component-base/version.gitMajor": _MAJOR,
+    "k8s.io/component-base/version.gitMinor": _MINOR,
+}
 RECIPES: Final = (
     Recipe("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}, "20 s", {}),
     Recipe(
@@ -55,11 +63,7 @@ RECIPES: Final = (
             "kubelet",
         ),
         "5 minutes",
-        {  # clients refuse a server whose version they cannot parse
-            "k8s.io/component-base/version.gitVersion": f"v{_KUBERNETES}",
-            "k8s.io/component-base/version.gitMajor": _MAJOR,
-            "k8s.io/component-base/version.gitMinor": _MINOR,
-        },
+        _VERSIONS,
     ),
     Recipe("kwok", _commands("sigs.k8s.io/kwok/cmd", "kwok"), "a minute", {}),
     Recipe(
@@ -81,6 +85,21 @@ RECIPES: Final = (
         },
     ),
     Recipe("pause", {"pause": "corral.test/pause"}, "a second", {}),
+    Recipe("kubeadm", _commands("k8s.io/kubernetes/cmd", "kube-proxy", "kubeadm"), "2 minutes", _VERSIONS),
+    Recipe(
+        "flannel",
+        {"flanneld": "github.com/flannel-io/flannel"},
+        "a minute",
+        {"github.com/flannel-io/flannel/pkg/version.Version": f"v{_FLANNEL}"},
+        c=True,
+    ),
+    Recipe("coredns", {"coredns": "github.com/coredns/coredns"}, "a minute", {}),
+    Recipe(
+        "cni",
+        {"flannel": "github.com/containernetworking/plugins/plugins/meta/flannel"},
+        "10 s",
+        {},
+    ),
 )
 
 
@@ -121,9 +140,16 @@ def build(recipe: Recipe) -> Path:
 
 
 def _compile(recipe: Recipe, target: Path) -> None:
-    flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in recipe.variables.items())])
+    static = ["-extldflags", "-static"] if recipe.c else []
+    flags = " ".join(["-s", "-w", *static, *(f"-X {name}={value}" for name, value in recipe.variables.items())])
     # Without cgo the programs are static, and no C compiler is needed.
-    env = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    env = {
+        **os.environ,
+        "CGO_ENABLED": str(int(recipe.c)),
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOFLAGS": "-mod=readonly",
+    }
     for name, package in recipe.packages.items():
         words = ["nice", "-n", "15", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", flags]
         done = subprocess.run(

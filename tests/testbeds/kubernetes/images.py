@@ -50,26 +50,42 @@ def pause_image(path: Path) -> None:
 
 
 def tree_image(
-    path: Path, name: str, tree: Path, *, command: Sequence[str] = ("sh",), env: Mapping[str, str] | None = None
+    path: Path,
+    name: str,
+    tree: Path,
+    *,
+    entrypoint: Sequence[str] = (),
+    command: Sequence[str] = ("sh",),
+    env: Mapping[str, str] | None = None,
 ) -> None:
     """Write the image `name` with all files under `tree`."""
     layer = path.with_suffix(".layer")
     try:
         subprocess.run(["tar", "--numeric-owner", "-C", str(tree), "-cf", str(layer), "."], check=True)
-        _write_image(path, name, layer, command=command, env=env)
+        _write_image(path, name, layer, entrypoint=entrypoint, command=command, env=env)
     finally:
         layer.unlink(missing_ok=True)
 
 
 def _write_image(
-    path: Path, name: str, layer: bytes | Path, *, command: Sequence[str], env: Mapping[str, str] | None = None
+    path: Path,
+    name: str,
+    layer: bytes | Path,
+    *,
+    entrypoint: Sequence[str] = (),
+    command: Sequence[str],
+    env: Mapping[str, str] | None = None,
 ) -> None:
     variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} | dict(env or {})
     digest = _digest(layer)
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Cmd": list(command), "Env": [f"{key}={value}" for key, value in variables.items()]},
+        "config": {
+            "Entrypoint": list(entrypoint),
+            "Cmd": list(command),
+            "Env": [f"{key}={value}" for key, value in variables.items()],
+        },
         "rootfs": {"type": "layers", "diff_ids": [digest]},
     }
     with tarfile.open(path, "w") as tar:

@@ -1,0 +1,54 @@
+"""Let workers wait for the control plane that they join, and get a token from it that no log has."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from corral.deploy.checks.connection import Refusal
+from corral.deploy.hosts.reader import Host
+from corral.deploy.remote.ssh import NotReached
+from corral.deploy.steps.kubeadm import join_text
+from corral.deploy.steps.step import Joining
+
+_COMMAND: Final = re.compile(
+    r"^kubeadm join \S+ --token ([a-z0-9]{6}\.[a-z0-9]{16}) --discovery-token-ca-cert-hash sha256:([0-9a-f]{64})\s*$",
+    re.MULTILINE,
+)
+"""What kubeadm prints of a new token and of the key of the cluster's authority."""
+
+Ask = Callable[[str], Awaitable[tuple[int, str]]]
+"""Asks the control plane of this name for a token; returns the exit code and what it printed."""
+
+
+class Starts:
+    """Whether each control plane that hosts join has started, as far as this `up` starts it."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, asyncio.Future[bool]] = {}
+
+    def expect(self, name: str) -> None:
+        """Let those who join this control plane wait for it."""
+        self._of[name] = asyncio.get_running_loop().create_future()
+
+    def tell(self, name: str, *, good: bool) -> None:
+        """Say that a control plane has started, or will not; only the first word counts."""
+        if name in self._of and not self._of[name].done():
+            self._of[name].set_result(good)
+
+    async def wait(self, joining: Joining) -> bool:
+        """Whether the control plane is up, as soon as that is known."""
+        return await self._of[joining.first] if joining.first in self._of else joining.there
+
+
+async def joining_text(host: Host, joining: Joining, ask: Ask) -> bytes:
+    """The document by which kubeadm joins a host. Raises NotReached where the control plane gives no token."""
+    code, output = await ask(joining.first)
+    found = _COMMAND.search(output)
+    if code or not found:
+        raise NotReached(
+            Refusal(f"{joining.first} made no token for it", f"Read the log of {joining.first}, then run up again.")
+        )
+    return join_text(host, joining.address, joining.endpoint, found[1], found[2]).encode()

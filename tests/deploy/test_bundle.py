@@ -1,0 +1,270 @@
+"""What a bundle has, what of it a host lacks, and how a host joins: a pinned authority and a token that is in no log."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import struct
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from corral.deploy.checks.facts import Facts, Service
+from corral.deploy.checks.report import Seen, Survey
+from corral.deploy.hosts.reader import Hosts
+from corral.deploy.remote.bundle import bundle_of
+from corral.deploy.remote.joining import Starts, joining_text
+from corral.deploy.remote.sending import archive_of
+from corral.deploy.remote.ssh import NotReached
+from corral.deploy.steps import files, kubeadm
+from corral.deploy.steps.bundle import KUBERNETES, PLUGINS, RUNTIME, Bundle
+from corral.deploy.steps.plan import plan_of
+from corral.deploy.steps.step import HostPlan, Joining
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.spec.errors import SpecError
+from tests.deploy.facts import hosts, of_host
+
+X86, ARM = 62, 183
+DIGEST = f"sha256:{'a' * 64}"
+TOKEN = "abcdef.0123456789abcdef"
+COMMAND = f"kubeadm join 10.0.0.9:6443 --token {TOKEN} --discovery-token-ca-cert-hash sha256:{'b' * 64}"
+PROXY = "registry.k8s.io/kube-proxy:v1.34.4"
+
+
+def program(machine: int = X86, mark: bytes = b"") -> bytes:
+    return b"\x7fELF\x02\x01" + bytes(12) + struct.pack("<H", machine) + mark
+
+
+def image(path: Path, *names: str, index: Any = None, digest: str = DIGEST) -> None:
+    notes = [{"digest": digest, "annotations": {"io.containerd.image.name": name}} for name in names]
+    data = json.dumps({"manifests": notes} if index is None else index).encode()
+    with tarfile.open(path, "w") as archive:
+        entry = tarfile.TarInfo("./index.json")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part, names in (("bin", (*RUNTIME, *KUBERNETES)), ("cni", PLUGINS)):
+        (tmp_path / part).mkdir()
+        for name in names:
+            (tmp_path / part / name).write_bytes(program(mark=name.encode()))
+    (tmp_path / "images").mkdir()
+    image(tmp_path / "images/proxy.tar", PROXY)
+    image(tmp_path / "images/etcd.tar", "registry.k8s.io/etcd:3.6.5-0")
+    return tmp_path
+
+
+def plan(name: str, bundle: Bundle | None, **known: Facts) -> HostPlan:
+    return next(each for each in plan_of(chosen(), Survey(seen(known)), bundle) if each.name == name)
+
+
+def chosen() -> Hosts:
+    return hosts()
+
+
+def seen(known: dict[str, Facts]) -> dict[str, Seen]:
+    return {name: Seen(each, 0.0, 0.0) for name, each in known.items()}
+
+
+def calls(found: HostPlan) -> list[str]:
+    return [step.call[0] for step in found.doable]
+
+
+def test_a_bare_worker_gets_programs_and_its_own_images_and_joins(folder: Path) -> None:
+    found = plan("gpu1", bundle_of(folder), head=of_host(1), gpu1=of_host(2))
+    assert calls(found)[-10:] == [
+        "install_programs", "install_programs", "write_file", "write_file", "restart", "write_file", "enable",
+        "import_images", "write_file", "join_cluster",
+    ]  # fmt: skip
+    (imported,) = [step for step in found.doable if step.call[0] == "import_images"]
+    assert imported.detail == (PROXY,)
+    digest = hashlib.sha256((folder / "images/proxy.tar").read_bytes()).hexdigest()
+    assert imported.content.decode() == f"{digest}  proxy.tar\n"
+    joining = found.doable[-1].joining
+    assert joining == Joining("head", False, "10.0.0.1:6443", "10.0.0.2")
+    assert not found.later
+
+
+def test_a_control_plane_gets_all_images_and_begins_the_cluster(folder: Path) -> None:
+    found = plan("head", bundle_of(folder), head=of_host(1))
+    assert calls(found)[-4:] == ["write_file", "start_cluster", "write_file", "apply_network"]
+    (imported,) = [step for step in found.doable if step.call[0] == "import_images"]
+    assert len(imported.files) == 2
+    assert [step.title for step in found.later] == [
+        "install Corral with PostgreSQL in the cluster corral, or bring it up to date"
+    ]
+
+
+def test_without_a_bundle_hosts_are_only_prepared() -> None:
+    found = plan("gpu1", None, head=of_host(1), gpu1=of_host(2))
+    assert not {"install_programs", "join_cluster", "restart"} & set(calls(found))
+
+
+def node(folder: Path, **changes: Any) -> Facts:
+    """A worker on which all was done from the bundle."""
+    bundle = bundle_of(folder)
+    there = replace(
+        of_host(2),
+        programs={each.target: each.digest for each in bundle.programs},
+        images={name: digest for each in bundle.archives for name, digest in each.images.items()},
+        versions={"containerd": "v2.1.9", "kubeadm": "v1.34.4", "kubelet": "v1.34.4"},
+        services=dict.fromkeys(("containerd", "kubelet"), Service("active", "enabled")),
+        leftovers=("/etc/kubernetes/kubelet.conf",),
+        files={
+            files.CONTAINERD_FILE: files.CONTAINERD.encode(),
+            files.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT.encode(),
+            files.KUBELET_UNIT_FILE: files.KUBELET_UNIT.encode(),
+        },
+    )
+    return replace(there, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, []),
+        ({"unfinished": frozenset({"containerd"})}, ["restart containerd"]),
+        ({"unfinished": frozenset({"kubelet"})}, ["restart kubelet"]),
+        ({"unfinished": frozenset({"kubeadm"})}, ["join head as a worker"]),
+        ({"images": {}}, [f"import the image {PROXY}"]),
+        ({"images": {PROXY: "sha256:00"}}, [f"import the image {PROXY}"]),
+    ],
+)  # fmt: skip
+def test_what_a_cut_left_is_brought_to_its_end(folder: Path, changes: dict[str, Any], wanted: list[str]) -> None:
+    found = plan("gpu1", bundle_of(folder), head=of_host(1), gpu1=node(folder, **changes))
+    of_node = {"program", "image", "service", "kubeadm"}
+    assert [step.title for step in found.doable if step.kind in of_node] == wanted
+
+
+def test_a_program_that_differs_is_sent_alone_and_its_service_restarted(folder: Path) -> None:
+    (folder / "bin/kubelet").write_bytes(program(mark=b"another"))
+    own = node(folder)
+    (folder / "bin/kubelet").write_bytes(program(mark=b"kubelet"))
+    found = plan("gpu1", bundle_of(folder), head=of_host(1), gpu1=own)
+    of_node = [step for step in found.doable if step.kind in ("program", "service")]
+    assert [step.title for step in of_node] == ["install Kubernetes' programs", "restart kubelet"]
+    assert of_node[0].detail == ("/usr/local/bin/kubelet",)
+
+
+def test_a_bundle_that_cannot_be_this_host_s_is_an_obstacle(folder: Path) -> None:
+    arm = replace(node(folder), arch="aarch64")
+    assert plan("gpu1", bundle_of(folder), gpu1=arm).bars == ("the bundle is for x86_64, and it is aarch64",)
+    other = replace(node(folder), versions={"kubeadm": "v1.33.1", "kubelet": "v1.34.4"})
+    (bar,) = plan("gpu1", bundle_of(folder), gpu1=other).bars
+    assert bar == "the bundle has kubeadm v1.33.1, and the list asks for v1.34.4"
+    old = replace(other, programs={}, versions={"kubeadm": "v1.34.4", "kubelet": "v1.33.1"})
+    (bar,) = plan("gpu1", bundle_of(folder), gpu1=old).bars
+    assert "up does not upgrade nodes" in bar
+
+
+def test_a_folder_that_is_no_bundle_is_refused(folder: Path) -> None:
+    with pytest.raises(NotFound, match="no folder"):
+        bundle_of(folder / "none")
+    (folder / "bin/runc").write_bytes(program(ARM))
+    with pytest.raises(InvalidInput, match=r"runc is for aarch64, and .* is for x86_64"):
+        bundle_of(folder)
+    (folder / "bin/runc").write_text("#!/bin/sh\n")
+    with pytest.raises(InvalidInput, match="not a program for"):
+        bundle_of(folder)
+    (folder / "bin/runc").unlink()
+    with pytest.raises(NotFound, match="runc"):
+        bundle_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("index", "says"),
+    [
+        ({"manifests": []}, "no image with a name"),
+        ({"manifests": [{"digest": DIGEST}]}, "no image with a name"),
+        ({"manifests": "x"}, "no manifests"),
+        ([], "no manifests"),
+        ({"manifests": [{"digest": "md5:1", "annotations": {"io.containerd.image.name": "a:1"}}]}, "digest of a:1"),
+        ({"manifests": [{"digest": DIGEST, "annotations": {"io.containerd.image.name": "a\nb"}}]}, "name of an image"),
+    ],
+)
+def test_an_archive_of_images_that_is_none_is_refused(folder: Path, index: Any, says: str) -> None:
+    image(folder / "images/odd.tar", index=index)
+    with pytest.raises(InvalidInput, match=says):
+        bundle_of(folder)
+
+
+def test_a_damaged_or_oddly_named_archive_is_refused(folder: Path) -> None:
+    (folder / "images/odd.tar").write_bytes(b"no tar")
+    with pytest.raises(InvalidInput, match="OCI's layout"):
+        bundle_of(folder)
+    (folder / "images/odd.tar").unlink()
+    image(folder / "images/a b.tar", "a:1")
+    with pytest.raises(InvalidInput, match="Rename"):
+        bundle_of(folder)
+
+
+def test_a_file_that_shrinks_while_it_is_sent_ends_the_sending(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x" * 4096)
+    pieces = archive_of([(path, "x")])
+    next(pieces)
+    path.write_bytes(b"")
+    with pytest.raises(Conflict, match="changed while it was sent"):
+        list(pieces)
+
+
+def join(code: int, output: str) -> bytes:
+    async def ask(name: str) -> tuple[int, str]:
+        assert name == "head"
+        return code, output
+
+    return asyncio.run(joining_text(chosen().hosts[1], Joining("head", True, "10.0.0.1:6443", "10.0.0.2"), ask))
+
+
+def test_a_worker_joins_by_a_token_and_the_hash_of_the_authority_s_key() -> None:
+    document = yaml.safe_load(join(0, f"W1128 a warning\n{COMMAND}\n"))
+    trust = document["discovery"]["bootstrapToken"]
+    assert trust == {"apiServerEndpoint": "10.0.0.1:6443", "caCertHashes": [f"sha256:{'b' * 64}"], "token": TOKEN}
+    assert document["nodeRegistration"]["kubeletExtraArgs"] == [{"name": "node-ip", "value": "10.0.0.2"}]
+
+
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [(1, COMMAND), (0, ""), (0, TOKEN), (0, COMMAND.replace("b", "x")), (0, f"{COMMAND} --control-plane")],
+)
+def test_a_control_plane_that_gives_no_token_is_a_failure_without_secrets(code: int, output: str) -> None:
+    with pytest.raises(NotReached) as caught:
+        join(code, output)
+    assert TOKEN not in str(caught.value)
+
+
+def test_those_who_join_wait_for_the_control_plane_that_starts_now() -> None:
+    async def tried(told: bool) -> tuple[bool, bool]:
+        starts = Starts()
+        starts.expect("head")
+        waiting = asyncio.create_task(starts.wait(Joining("head", False, "", "")))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        starts.tell("head", good=told)
+        starts.tell("head", good=False)  # as its steps end
+        return await waiting, await starts.wait(Joining("other", True, "", ""))
+
+    assert asyncio.run(tried(told=True)) == (True, True)
+    assert asyncio.run(tried(told=False)) == (False, True)
+
+
+def test_further_documents_and_lines_are_the_list_s_own() -> None:
+    proxy = "    apiVersion: kubeproxy.config.k8s.io/v1alpha1\n    kind: KubeProxyConfiguration\n"
+    listed = "hosts: {a: {address: 10.0.0.1, roles: [control-plane, worker]}}\nkubernetes:\n  kubeadm: |\n"
+    found = hosts(listed + proxy)
+    documents = list(yaml.safe_load_all(kubeadm.init_text("", found, found.hosts[0], "10.0.0.1")))
+    assert [each["kind"] for each in documents] == [
+        "ClusterConfiguration", "InitConfiguration", "KubeProxyConfiguration",
+    ]  # fmt: skip
+    assert documents[1]["nodeRegistration"]["taints"] == []
+    for refused in ("    kind: ClusterConfiguration\n", "    - 1\n", "    a: [\n"):
+        with pytest.raises(SpecError, match="expected"):
+            hosts(listed + refused)
