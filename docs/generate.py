@@ -6,6 +6,7 @@ and the pictures of `scheduling.md`; `--check` names the files that are out of d
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -114,6 +115,7 @@ def commands_page() -> dict[str, str]:
     }
 
 
+@functools.cache
 def openapi() -> dict[str, Any]:
     """The document of `/openapi.json`; no server is needed for it."""
     from corral.api.application import create_app

@@ -9,6 +9,7 @@ Placeholders are shown by name: `{job.name}`. `[…]` is a part that may be miss
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,7 +110,13 @@ class Message(NamedTuple):
         return self.module.partition("/")[0].removesuffix(".py")
 
 
-def collect(root: Path = ROOT) -> list[Message]:
+@functools.cache
+def of_the_code() -> list[Message]:
+    """Every message of `corral/`: reading it takes seconds, so it is read once."""
+    return collect(ROOT)
+
+
+def collect(root: Path) -> list[Message]:
     """Every message below `root`, without duplicates, by package, code and text."""
     found: set[Message] = set()
     for path in sorted(root.rglob("*.py")):
@@ -328,7 +335,7 @@ def page(note: str) -> str:
         "compatibility layers are left out, as they follow the programs that they stand in for.",
     ]
     package = ""
-    for each in collect():
+    for each in of_the_code():
         if each.package != package:
             package = each.package
             lines += [f"\n## {package}\n", "| code | message | module |", "|---|---|---|"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import ipaddress
 import os
@@ -37,6 +38,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's background jobs ignore SIGINT, and processes that a test starts and interrupts would inherit
     # that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.set_threshold(20_000, 20, 20)  # a lane holds all modules and tests: each collection looks through many objects
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collections leave alone what was loaded and collected."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,9 @@ class PostgresServer:
     def _create(self, template: str) -> str:
         self._made += 1
         name = f"test_{self._made}"
-        words = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        names = [sql.Identifier(each) for each in (name, template)]
+        # By default each page is written to the log as well, which takes half as much processor time again.
+        words = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(*names)
         self._administer(words)
         return self.url(name)
 
