@@ -157,6 +157,10 @@ class Client:
     receipts = _asks(operations.jobs.receipts)
     scale = _asks(operations.jobs.scale)
     edit = _asks(operations.jobs.edit)
+    tag = _asks(operations.jobs.tag)
+    filters = _asks(operations.jobs.filters)
+    save_filter = _asks(operations.jobs.save_filter)
+    forget_filter = _asks(operations.jobs.forget_filter)
     delete = _asks(operations.jobs.delete)
 
     def wait(

@@ -44,6 +44,7 @@ from corral.store.openid_identities import Identities
 from corral.store.preemption_records import PreemptionRecords
 from corral.store.question_records import QuestionRecords
 from corral.store.retention import INCREMENTAL, Retention
+from corral.store.saved_filters import SavedFilters
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
 from corral.store.submission_rate import Submissions
@@ -90,6 +91,7 @@ class Store(
     IdleRecords,
     QuestionRecords,
     CompileCacheRecords,
+    SavedFilters,
 ):
     """The open store."""
 

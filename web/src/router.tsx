@@ -66,7 +66,7 @@ const frame = createRoute({
 const jobs = createRoute({
   getParentRoute: () => frame,
   path: '/',
-  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'job'),
+  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'group', 'job'),
   component: Jobs,
 });
 
