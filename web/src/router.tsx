@@ -83,6 +83,13 @@ const job = createRoute({
   component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
 });
 
+const compare = createRoute({
+  getParentRoute: () => frame,
+  path: '/compare',
+  validateSearch: texts('job', 'with'),
+  component: lazyRouteComponent(() => import('./pages/Compare'), 'Compare'),
+});
+
 const openService = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref/open/$task/$port',
@@ -226,7 +233,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  jobs, home, job, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, compare, openService, submit, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
   storage, users, batch, groups,
 ];

@@ -192,7 +192,12 @@ function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array
     <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
       <td />
       <td>
-        <Status state={state} />
+        <span className="max-sm:hidden">
+          <Status state={state} />
+        </span>
+        <span className="sm:hidden">
+          <Status state={state} word="" />
+        </span>
       </td>
       <td className="max-w-0 min-w-32 sm:w-[22%]">
         <Link to="/" search={{ tag: array.tag }} className="block truncate font-medium hover:underline">
