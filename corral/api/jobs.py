@@ -25,6 +25,7 @@ from corral.model.records import (
     TaskRecord,
 )
 from corral.model.views import Explanation, JobDetail, JobFile, PlacementRecord, Trial, Validation
+from corral.service.jobs.job_tags import LONGEST_TAG, MOST_TAGS
 
 router = APIRouter(tags=["jobs"])
 
@@ -75,11 +76,21 @@ RequestKey = Annotated[
 ]
 
 
+_Tags = Annotated[tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_TAG)], ...], msgspec.Meta(max_length=MOST_TAGS)]
+
+
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The size to set for an elastic job."""
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
     role: Annotated[str, msgspec.Meta(max_length=63)] = ""
+
+
+class TagChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tags to add to a job, and tags to remove from it."""
+
+    add: _Tags = ()
+    remove: _Tags = ()
 
 
 class JobEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -311,3 +322,10 @@ async def scale(request: Request, actor: Caller, ref: Ref) -> Json:
     """Set the number of replicas that an elastic job requests, within its bounds."""
     asked: Scale = read_json(await request.body(), Scale)
     return Json(await service_of(request).job_commands.scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)
+
+
+@router.post("/jobs/{ref}/tags", responses=answers(JobDetail, also=(409, 413)), openapi_extra=json_body(TagChange))
+async def change_tags(request: Request, actor: Caller, ref: Ref) -> Json:
+    """Add and remove tags of the job, live or ended; the document that the scheduler reads keeps its own."""
+    asked: TagChange = read_json(await request.body(), TagChange)
+    return Json(await service_of(request).job_tags.change(actor, ref, add=asked.add, remove=asked.remove))

@@ -44,6 +44,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "receipts": ("suspend_and_drain", "Jobs", "Show receipts of preempted jobs: the preemptor and the cost."),
     "order": ("queue_managers", "Jobs", "Move a waiting job within its queue (managers)."),
     "edit": ("edit", "Jobs", "Change a waiting job's priority, duration or queue."),
+    "tag": ("tags", "Jobs", "Add and remove tags, by which jobs are found."),
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "cache": ("caches", "Jobs", "List bundles of compiled code, and what jobs made of them."),

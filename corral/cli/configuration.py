@@ -13,6 +13,7 @@ import click
 
 from corral.cli.connection import connect
 from corral.cli.document_files import configuration_of, job_alone, jobs_of, parts_in, tell_left_out
+from corral.cli.job_diff import diff_of_jobs
 from corral.cli.output import age, fields, output_option, paint, say, show, table
 from corral.cli.paging import items
 from corral.kernel.errors import InvalidInput
@@ -104,18 +105,32 @@ def _submit_too(client: Client, jobs: list[bytes], file: str, output: str, *, dr
 
 
 @click.command("diff")
-@click.argument("target", metavar="FILE|KIND/NAME")
+@click.argument("target", metavar="FILE|KIND/NAME|JOB")
+@click.argument("other", metavar="[JOB]", required=False, default="")
 @click.option("--from", "before", type=click.IntRange(0), default=None, help="The earlier revision of KIND/NAME.")
 @click.option("--to", "after", type=click.IntRange(1), default=None, help="The later revision of KIND/NAME.")
 @click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
 @output_option
-def diff_command(target: str, before: int | None, after: int | None, exit_code: bool, output: str) -> int:
+def diff_command(target: str, other: str, before: int | None, after: int | None, exit_code: bool, output: str) -> int:
     """Show the changes that applying FILE would make, or with KIND/NAME those of its last revision.
+
+    With two jobs, show how the document of the second differs from that of the first.
 
     \b
     corral diff queues.yaml
     corral diff queue/research --from 1 --to 3
+    corral diff train-1 train-2
     """
+    if other:
+        if before is not None or after is not None:
+            raise click.UsageError("--from and --to compare revisions of KIND/NAME, not two jobs.")
+        with connect() as client:
+            diff = diff_of_jobs(client, target, other)
+        if not show({"before": target, "after": other, "diff": diff}, output, names=[target, other] if diff else []):
+            click.echo(coloured_diff(diff), nl=False)
+            if not diff:
+                say("There is no difference.")
+        return 1 if exit_code and diff else 0
     is_file = target == "-" or Path(target).is_file()
     if is_file and (before is not None or after is not None):
         raise click.UsageError("--from and --to compare revisions of KIND/NAME, not a file.")

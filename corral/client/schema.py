@@ -1466,6 +1466,21 @@ class RoleView(TypedDict):
     maxReplicas: int
 
 
+class SavedFilter(TypedDict):
+    """A filter of the list of jobs; a field that is empty filters nothing."""
+
+    name: str
+    state: NotRequired[list[Literal["waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"]]]
+    user: NotRequired[str]
+    queue: NotRequired[str]
+    q: NotRequired[str]
+    """A part of the name, or the beginning of the id."""
+    tag: NotRequired[str]
+    order: NotRequired[Literal["", "newest", "oldest", "name", "priority", "ended"]]
+    group: NotRequired[Literal["", "user", "sweep"]]
+    """What the portal's list gathers jobs by."""
+
+
 class SecretView(TypedDict):
     """One sealed secret of the caller, without its value."""
 

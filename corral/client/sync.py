@@ -164,6 +164,10 @@ class Client:
     hang_bundle = _streams(operations.jobs.hang_bundle)
     scale = _asks(operations.jobs.scale)
     edit = _asks(operations.jobs.edit)
+    tag = _asks(operations.jobs.tag)
+    filters = _asks(operations.jobs.filters)
+    save_filter = _asks(operations.jobs.save_filter)
+    forget_filter = _asks(operations.jobs.forget_filter)
     delete = _asks(operations.jobs.delete)
 
     def wait(

@@ -23,6 +23,7 @@ from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_hangs import JobHangs
 from corral.service.jobs.job_rule import JobRules
 from corral.service.jobs.job_services import JobServices
+from corral.service.jobs.job_tags import JobTags
 from corral.service.jobs.jobs import Jobs
 from corral.service.jobs.receipts import Receipts
 from corral.service.jobs.runtime_calls import RuntimeCalls
@@ -45,6 +46,7 @@ from corral.service.people.csv_batch import AccountBatches
 from corral.service.people.groups import Groups
 from corral.service.people.notifications import Notifications
 from corral.service.people.openid_sessions import OpenIdSessions
+from corral.service.people.saved_filters import SavedFilters
 from corral.service.people.sessions import Sessions
 from corral.service.people.tokens import Tokens
 from corral.service.people.user_secrets import Secrets
@@ -85,6 +87,7 @@ class Service:
         self.groups = Groups(context, self.authentication)
         self.secrets = Secrets(context)
         self.notifications = Notifications(context)
+        self.saved_filters = SavedFilters(context)
         self.audit_log = AuditLog(context)
         # storages
         self.storages = Storages(context)
@@ -95,6 +98,7 @@ class Service:
         self.receipts = Receipts(context)
         self.jobs = Jobs(context, self.receipts)
         self.job_commands = JobCommands(context, self.jobs, self.budgets)
+        self.job_tags = JobTags(context, self.jobs, self.job_rules)
         self.job_files = JobFiles(context)
         self.feasibility = Feasibility(context)
         self.submission = Submission(

@@ -148,6 +148,7 @@ class Accounts(Database):
                 (_users, _users.c.name),
                 (_tokens, _tokens.c.user),
                 (_links, _links.c.user),
+                (tables.saved_filters, tables.saved_filters.c.user),
                 (tables.openid_identities, tables.openid_identities.c.user),
             ):
                 transaction.write(delete(table).where(column == name))

@@ -68,9 +68,7 @@ _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TAGGED: Final = (
     select(_jobs.c.live, _runs.c.summary).join(_runs, _runs.c.job == _jobs.c.id).where(_jobs.c.id == bindparam("i"))
 )
-_HAS_TAG: Final = select(tables.job_tags.c.tag).where(
-    tables.job_tags.c.job == bindparam("i"), tables.job_tags.c.tag == bindparam("t")
-)
+_TAGS: Final = select(tables.job_tags.c.tag).where(tables.job_tags.c.job == bindparam("i"))
 _UNTAG: Final = delete(tables.job_tags).where(
     tables.job_tags.c.job == bindparam("i"), tables.job_tags.c.tag == bindparam("t")
 )
@@ -283,25 +281,48 @@ class JobWrites(Database):
 
         Raises NotFound when the job does not exist.
         """
+        add, remove = ((tag,), ()) if there else ((), (tag,))
+        return await self.change_tags(job, add, remove, actor=actor, at=at, audit=audit)
+
+    async def change_tags(
+        self,
+        job: JobId,
+        add: Sequence[str],
+        remove: Sequence[str],
+        *,
+        actor: str,
+        at: float,
+        audit: AuditWrite | None = None,
+        most: int | None = None,
+    ) -> bool:
+        """Add and remove tags of a job, together; False when nothing changed.
+
+        Raises NotFound when the job does not exist, Conflict `too-many-tags` when it would have more than `most`.
+        """
 
         def run(transaction: Transaction) -> bool:
             row = transaction.read(_TAGGED, {"i": job}).first()
             if row is None:
                 raise NotFound("job-not-found", f"There is no job {job}.")
-            if (transaction.read(_HAS_TAG, {"i": job, "t": tag}).first() is not None) is there:
+            stored = frozenset(transaction.read(_TAGS, {"i": job}).scalars())
+            gone = tuple(tag for tag in dict.fromkeys(remove) if tag in stored)
+            new = tuple(tag for tag in dict.fromkeys(add) if tag not in stored)
+            if not gone and not new:
                 return False
-            if there:
-                transaction.write(insert(tables.job_tags), {"job": job, "tag": tag})
-            else:
+            if new and most is not None and len(stored) + len(new) - len(gone) > most:
+                raise Conflict("too-many-tags", f"A job has {most} tags at most; remove some first.")
+            for tag in gone:
                 transaction.write(_UNTAG, {"i": job, "t": tag})
+            for tag in new:
+                transaction.write(insert(tables.job_tags), {"job": job, "tag": tag})
             summary = _SUMMARY.decode(row.summary)
-            kept = tuple(each for each in summary.tags if each != tag)
-            tags = (*kept, tag) if there else kept
+            tags = (*(tag for tag in summary.tags if tag not in gone and tag not in new), *new)
             text = encode(msgspec.structs.replace(summary, tags=tags))
             transaction.write(_SUMMARY_ROW, {"i": job, "text": text})
-            message = f"{actor} gave the job the tag {tag}" if there else f"{actor} took the tag {tag} from the job"
             data: dict[str, object] = {"tags": tags}
-            told = event_row(job, at, IntentKind.TAGS, message, actor=actor, data=data, intent=row.live)
+            told = event_row(
+                job, at, IntentKind.TAGS, _tags_said(actor, new, gone), actor=actor, data=data, intent=row.live
+            )
             add_events(transaction, [told])
             write_audit(transaction, audit)
             transaction.ring("control")
@@ -504,3 +525,13 @@ def _check_name(transaction: Transaction, job: NewJob) -> None:
         raise Conflict(
             "name-taken", f"{job.user} has a job named {name} already; choose another name, or stop that one first."
         )
+
+
+def _tags_said(actor: str, new: Sequence[str], gone: Sequence[str]) -> str:
+    """The message of the event for a change of tags."""
+    given, taken = (
+        f"the {'tag' if len(tags) == 1 else 'tags'} {', '.join(tags)}" if tags else "" for tags in (new, gone)
+    )
+    if given and taken:
+        return f"{actor} gave the job {given} and took {taken} from it"
+    return f"{actor} gave the job {given}" if given else f"{actor} took {taken} from the job"

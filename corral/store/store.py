@@ -46,6 +46,7 @@ from corral.store.preemption_records import PreemptionRecords
 from corral.store.profile_records import ProfileRecords
 from corral.store.question_records import QuestionRecords
 from corral.store.retention import INCREMENTAL, Retention
+from corral.store.saved_filters import SavedFilters
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
 from corral.store.submission_rate import Submissions
@@ -94,6 +95,7 @@ class Store(
     HangRecords,
     QuestionRecords,
     CompileCacheRecords,
+    SavedFilters,
 ):
     """The open store."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
 
 from corral.store.cache_tables import cache_tables
+from corral.store.filter_tables import filter_tables
 from corral.store.profile_tables import profile_table
 from corral.store.usage_tables import usage_tables
 
@@ -350,6 +351,7 @@ estimates = Table(
 attempt_use, usage_days = usage_tables(metadata)
 compile_caches, compile_cache_uses, compile_cache_garbage = cache_tables(metadata)
 profiles = profile_table(metadata)
+saved_filters = filter_tables(metadata)
 
 budgets = Table(
     "budgets",

@@ -66,7 +66,7 @@ const frame = createRoute({
 const jobs = createRoute({
   getParentRoute: () => frame,
   path: '/',
-  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'job'),
+  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'group', 'job'),
   component: Jobs,
 });
 
@@ -81,6 +81,13 @@ const job = createRoute({
   path: '/jobs/$ref',
   validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state', 'profile', 'before'),
   component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
+});
+
+const compare = createRoute({
+  getParentRoute: () => frame,
+  path: '/compare',
+  validateSearch: texts('job', 'with'),
+  component: lazyRouteComponent(() => import('./pages/Compare'), 'Compare'),
 });
 
 const openService = createRoute({
@@ -233,7 +240,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  jobs, home, job, openService, submit, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, compare, openService, submit, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
   storage, users, batch, groups,
 ];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from corral.client.calls import Call, call, job_path, written
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         JobSummary,
         PlacementRecord,
         ReceiptView,
+        SavedFilter,
         TaskRecord,
         Validation,
     )
@@ -188,6 +190,37 @@ def receipts(
 def scale(ref: str, replicas: int, *, role: str = "") -> Call[JobDetail]:
     """Set the number of replicas that an elastic job requests."""
     return call("POST", job_path(ref, "scale"), data={"replicas": replicas, "role": role})
+
+
+def tag(ref: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Call[JobDetail]:
+    """Add and remove tags of a job, by which it is found."""
+    return call("POST", job_path(ref, "tags"), data={"add": list(add), "remove": list(remove)})
+
+
+def filters() -> Call[Page[SavedFilter]]:
+    """Return the caller's saved filters of the list of jobs."""
+    return call("GET", "/account/filters")
+
+
+def save_filter(
+    name: str,
+    *,
+    state: Sequence[str] = (),
+    user: str = "",
+    queue: str = "",
+    q: str = "",
+    tag: str = "",
+    order: str = "",
+    group: str = "",
+) -> Call[SavedFilter]:
+    """Save a filter of the list of jobs under a name, in the place of one of the same name."""
+    words = {"user": user, "queue": queue, "q": q, "tag": tag, "order": order, "group": group}
+    return call("POST", "/account/filters", data={"name": name, "state": list(state), **words})
+
+
+def forget_filter(name: str) -> Call[None]:
+    """Delete a saved filter."""
+    return call("DELETE", f"/account/filters/{quote(name, safe='')}")
 
 
 def edit(

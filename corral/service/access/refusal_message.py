@@ -71,6 +71,8 @@ _VERBS: Final = {
     "secret.delete": "forget secrets",
     "notification.list": "list channels for notifications",
     "notification.change": "change channels for notifications",
+    "filter.list": "list saved filters",
+    "filter.change": "change saved filters",
     "audit.read": "read the audit log",
     "alert.silence": "silence alerts",
     "alert.tell": "tell of alerts",

@@ -19,7 +19,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     kind: str
     """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `cache`, `storage`,
-    `event`, `notification`, `budget`, `alert` or `audit`.
+    `event`, `notification`, `filter`, `budget`, `alert` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -108,7 +108,7 @@ OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
         "code.read", "user.password", "user.profile", "notification.list", "notification.change",
-        "cache.list", "cache.delete",
+        "cache.list", "cache.delete", "filter.list", "filter.change",
     }
 )  # fmt: skip
 STORAGE: Final = frozenset({"storage.use"})

@@ -24,6 +24,7 @@ import type {
   Page,
   Queue,
   Readiness,
+  SavedFilter,
   Services,
   Task,
   Token,
@@ -50,7 +51,12 @@ export interface JobFilter {
   q?: string;
   tag?: string;
   order?: string;
+  /** What the list gathers jobs by, `user` or `sweep`; no part of the question. */
+  group?: string;
 }
+
+/** The filter as the API is asked for it. */
+const asked = ({ group: _, ...filter }: JobFilter) => ({ ...filter, state: filter.state?.split(',') });
 
 export const me = queryOptions({ queryKey: ['me'], queryFn: () => call<Me>('/me'), staleTime: Infinity, retry: false });
 
@@ -69,7 +75,7 @@ export const jobs = (filter: JobFilter) =>
     queryKey: ['jobs', 'list', filter],
     queryFn: ({ pageParam, signal }) =>
       call<Page<JobSummary>>('/jobs', {
-        query: { ...filter, state: filter.state?.split(','), arrays: filter.tag ? undefined : 'true', limit: pageParam ? LONGEST : FIRST_PAGE, after: pageParam },
+        query: { ...asked(filter), arrays: filter.tag || filter.group === 'sweep' ? undefined : 'true', limit: pageParam ? LONGEST : FIRST_PAGE, after: pageParam },
         signal,
       }),
     initialPageParam: '',
@@ -78,12 +84,18 @@ export const jobs = (filter: JobFilter) =>
     refetchInterval: SLOWLY,
   });
 
+/** The filters of the list that the reader saved. */
+export const savedFilters = queryOptions({
+  queryKey: ['saved-filters'],
+  queryFn: ({ signal }) => call<Page<SavedFilter>>('/account/filters', { signal }),
+});
+
 /** Every job that matches, arrays job by job; `cut` where there are more than a file has. */
 export async function everyJob(filter: JobFilter): Promise<{ items: JobSummary[]; cut: boolean }> {
   const items: JobSummary[] = [];
   let after: string | null = '';
   while (after !== null && items.length < MOST_IN_FILE) {
-    const page: Page<JobSummary> = await call('/jobs', { query: { ...filter, state: filter.state?.split(','), limit: LONGEST, after } });
+    const page: Page<JobSummary> = await call('/jobs', { query: { ...asked(filter), limit: LONGEST, after } });
     items.push(...page.items);
     after = page.next;
   }

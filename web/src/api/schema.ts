@@ -2750,6 +2750,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[SavedFilter]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_SavedFilter_: {
+            items: components["schemas"]["SavedFilter"][];
+            next: string | null;
+        };
+        /**
          * Page[SecretView]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -3381,6 +3389,37 @@ export interface components {
             revision: number;
         };
         /**
+         * SavedFilter
+         * @description A filter of the list of jobs; a field that is empty filters nothing.
+         */
+        SavedFilter: {
+            name: string;
+            /** @default [] */
+            state?: ("waiting" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "stopped")[];
+            /** @default  */
+            user?: string;
+            /** @default  */
+            queue?: string;
+            /**
+             * @description A part of the name, or the beginning of the id.
+             * @default
+             */
+            q?: string;
+            /** @default  */
+            tag?: string;
+            /**
+             * @default
+             * @enum {string}
+             */
+            order?: "" | "newest" | "oldest" | "name" | "priority" | "ended";
+            /**
+             * @description What the portal's list gathers jobs by.
+             * @default
+             * @enum {string}
+             */
+            group?: "" | "user" | "sweep";
+        };
+        /**
          * Scale
          * @description The size to set for an elastic job.
          */
@@ -3669,6 +3708,16 @@ export interface components {
             browsable: boolean;
             /** @description For administrators: the groups that grant it. */
             groups: string[];
+        };
+        /**
+         * TagChange
+         * @description Tags to add to a job, and tags to remove from it.
+         */
+        TagChange: {
+            /** @default [] */
+            add?: string[];
+            /** @default [] */
+            remove?: string[];
         };
         /**
          * TakeBody
@@ -4422,6 +4471,7 @@ export type PagePastAlertView = components['schemas']['Page_PastAlertView_'];
 export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
 export type PageQueueView = components['schemas']['Page_QueueView_'];
 export type PageReceiptView = components['schemas']['Page_ReceiptView_'];
+export type PageSavedFilter = components['schemas']['Page_SavedFilter_'];
 export type PageSecretView = components['schemas']['Page_SecretView_'];
 export type PageStorageView = components['schemas']['Page_StorageView_'];
 export type PageTaskRecord = components['schemas']['Page_TaskRecord_'];
@@ -4464,6 +4514,7 @@ export type ResumeBody = components['schemas']['ResumeBody'];
 export type RoleEfficiency = components['schemas']['RoleEfficiency'];
 export type RoleView = components['schemas']['RoleView'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
+export type SavedFilter = components['schemas']['SavedFilter'];
 export type Scale = components['schemas']['Scale'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
@@ -4485,6 +4536,7 @@ export type Spread = components['schemas']['Spread'];
 export type SshAccessView = components['schemas']['SshAccessView'];
 export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
+export type TagChange = components['schemas']['TagChange'];
 export type TakeBody = components['schemas']['TakeBody'];
 export type Taken = components['schemas']['Taken'];
 export type TaskAmounts = components['schemas']['TaskAmounts'];

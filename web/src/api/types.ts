@@ -89,6 +89,7 @@ export type {
   ReceiptView as Receipt,
   RoleView as Role,
   RoleEfficiency,
+  SavedFilter,
   SeriesAnswer,
   SeriesView,
   ServicesView as Services,

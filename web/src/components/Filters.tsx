@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { JOB_STATES } from '../api/types';
+import { SavedFilters } from './SavedFilters';
 import { SearchField } from './SearchField';
 import { Glyph } from './Status';
 
@@ -50,6 +51,17 @@ export function Filters({ filter, onChange }: Props) {
         </button>
       )}
       <span className="grow" />
+      <SavedFilters filter={filter} onChange={onChange} />
+      <select
+        aria-label="Group"
+        className="field !w-auto"
+        value={filter.group ?? ''}
+        onChange={(event) => onChange({ ...filter, group: event.target.value || undefined })}
+      >
+        <option value="">arrays together</option>
+        <option value="sweep">by sweep</option>
+        <option value="user">by user</option>
+      </select>
       <select
         aria-label="Queue"
         className="field !w-auto"

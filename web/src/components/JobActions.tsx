@@ -48,6 +48,9 @@ export function JobActions({ job }: { job: JobDetail }) {
       <Link to="/submit" search={{ from: job.id }} className="btn">
         Clone
       </Link>
+      <Link to="/compare" search={{ job: job.id }} className="btn">
+        Compare
+      </Link>
       {may('restart') && (
         <button type="button" className="btn" onClick={() => setAsking('restart')}>
           Restart

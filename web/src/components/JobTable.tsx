@@ -5,7 +5,7 @@ import { memo, useCallback, useEffect, useRef, useState } from 'react';
 import type { JobState, JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
 import { heldOf, shortNode } from '../lib/format';
-import type { Column } from '../lib/joblist';
+import { type Column, COLUMNS, gathered, type Gathered } from '../lib/joblist';
 import { useKeys } from '../lib/keys';
 import { steady } from '../lib/steady';
 import { Status } from './Status';
@@ -23,21 +23,32 @@ interface Props {
   where: Map<string, string[]>;
   /** Columns that the reader left out. */
   hidden: ReadonlySet<Column>;
+  /** What the jobs are gathered by, `user` or `sweep`; "" for one list. */
+  group?: string;
   /** The jobs that the reader chose for an action on all of them. */
   chosen: ReadonlySet<string>;
   onChoose: (ids: readonly string[], choose: boolean) => void;
 }
 
-export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidden, chosen, onChoose }: Props) {
+export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidden, group = '', chosen, onChoose }: Props) {
   const [over, setOver] = useState(false);
   const shown = useRef<{ scope: string; ids: string[] }>({ scope, ids: [] });
   const held = shown.current.scope === scope && (over || selected !== '');
-  const { rows, held: kept } = steady(shown.current.ids, jobs, held);
+  const { rows: all, held: kept } = steady(shown.current.ids, jobs, held);
   useEffect(() => {
-    shown.current = { scope, ids: rows.map((row) => row.id) };
+    shown.current = { scope, ids: all.map((row) => row.id) };
   });
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
+  const entries: Entry[] = group ? gathered(all, group).flatMap((each): Entry[] => [each, ...(folded.has(each.key) ? [] : each.jobs)]) : all;
+  const rows = entries.filter((each): each is JobSummary => !isGroup(each));
+  const fold = (key: string) =>
+    setFolded((before) => {
+      const next = new Set(before);
+      if (!next.delete(key)) next.add(key);
+      return next;
+    });
   useRowKeys(rows, selected, onSelect, (id) => onChoose([id], !chosen.has(id)));
-  const drawn = useRows(rows.length, rows.findIndex(({ id }) => id === selected));
+  const drawn = useRows(entries.length, entries.findIndex((each) => !isGroup(each) && each.id === selected));
   const lit = useRef(onLight);
   const choose = useRef(onChoose);
   useEffect(() => {
@@ -47,7 +58,7 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
   const light = useCallback((id: string) => lit.current(id), []);
   const pick = useCallback((id: string, yes: boolean) => choose.current([id], yes), []);
   const single = rows.filter((row) => !row.array);
-  const all = single.length > 0 && single.every((row) => chosen.has(row.id));
+  const allChosen = single.length > 0 && single.every((row) => chosen.has(row.id));
   const release = () => {
     shown.current.ids = [];
     setOver(false);
@@ -71,11 +82,11 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
           {kept} new · show
         </button>
       )}
-      <table ref={drawn.table} className="grid-table" aria-rowcount={rows.length + 1}>
+      <table ref={drawn.table} className="grid-table" aria-rowcount={entries.length + 1}>
         <thead>
           <tr>
-            <th className="w-7 max-sm:hidden">
-              <input type="checkbox" aria-label="Choose all jobs of the list" checked={all} onChange={() => onChoose(single.map(({ id }) => id), !all)} />
+            <th className="w-7">
+              <input type="checkbox" aria-label="Choose all jobs of the list" checked={allChosen} onChange={() => onChoose(single.map(({ id }) => id), !allChosen)} />
             </th>
             <th className="w-28 max-sm:w-7">
               <span className="max-sm:sr-only">State</span>
@@ -94,8 +105,10 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
         <tbody>
           {drawn.above > 0 && <tr aria-hidden style={{ height: drawn.above }} />}
           {drawn.shown.map((at) => {
-            const job = rows[at];
+            const job = entries[at];
             if (!job) return null;
+            if (isGroup(job))
+              return <GroupRow key={`group ${job.key}`} group={job} at={at} measure={drawn.measure} columns={2 + COLUMNS.length - hidden.size} folded={folded.has(job.key)} onFold={fold} chosen={chosen} onChoose={onChoose} />;
             const row = { job, at, measure: drawn.measure, selected: job.id === selected, hidden };
             if (job.array) return <ArrayRow key={job.id} {...row} array={job.array} />;
             return <Row key={job.id} {...row} onLight={light} nodes={where.get(job.id)} chosen={chosen.has(job.id)} onChoose={pick} />;
@@ -104,6 +117,42 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
         </tbody>
       </table>
     </div>
+  );
+}
+
+type Entry = JobSummary | Gathered;
+const isGroup = (entry: Entry): entry is Gathered => 'jobs' in entry;
+
+interface GroupProps {
+  group: Gathered;
+  at: number;
+  measure: ((row: Element | null) => void) | undefined;
+  /** Columns behind the first. */
+  columns: number;
+  folded: boolean;
+  onFold: (key: string) => void;
+  chosen: ReadonlySet<string>;
+  onChoose: Props['onChoose'];
+}
+
+/** The line above the jobs of a group, which folds it and chooses all of it. */
+function GroupRow({ group, at, measure, columns, folded, onFold, chosen, onChoose }: GroupProps) {
+  const single = group.jobs.filter((job) => !job.array);
+  const all = single.length > 0 && single.every(({ id }) => chosen.has(id));
+  const states: Partial<Record<JobState, number>> = {};
+  for (const job of group.jobs) states[job.state] = (states[job.state] ?? 0) + 1;
+  return (
+    <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-group={group.name} className="bg-sunken">
+      <td>
+        <input type="checkbox" aria-label={`Choose all of ${group.name}`} disabled={single.length === 0} checked={all} onChange={() => onChoose(single.map(({ id }) => id), !all)} />
+      </td>
+      <td colSpan={columns}>
+        <button type="button" aria-expanded={!folded} onClick={() => onFold(group.key)} className="text-left font-medium hover:underline">
+          <span aria-hidden className="inline-block w-4 text-muted">{folded ? '▸' : '▾'}</span>
+          {group.name} <span className="font-normal text-muted">{counted(states).map(([state, many]) => `${many.toLocaleString('en')} ${state}`).join(', ')}</span>
+        </button>
+      </td>
+    </tr>
   );
 }
 
@@ -141,9 +190,14 @@ function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array
   const said = states.map(([each, many]) => `${many.toLocaleString('en')} ${each}`).join(', ');
   return (
     <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
-      <td className="max-sm:hidden" />
+      <td />
       <td>
-        <Status state={state} />
+        <span className="max-sm:hidden">
+          <Status state={state} />
+        </span>
+        <span className="sm:hidden">
+          <Status state={state} word="" />
+        </span>
       </td>
       <td className="max-w-0 min-w-32 sm:w-[22%]">
         <Link to="/" search={{ tag: array.tag }} className="block truncate font-medium hover:underline">
@@ -205,7 +259,7 @@ const Row = memo(function Row({ job, at, measure, selected, hidden, onLight, nod
           void navigate({ to: '/jobs/$ref', params: { ref: job.id } });
       }}
     >
-      <td className="max-sm:hidden">
+      <td>
         <input type="checkbox" aria-label={`Choose ${job.name}`} checked={chosen} onChange={() => onChoose(job.id, !chosen)} />
       </td>
       <td>

@@ -179,6 +179,7 @@ function useGo(close: () => void) {
 /** Does a verb with a job: leads to a part of its page, or opens the window that asks. */
 function useAct(go: (to: string, search?: Record<string, string>) => void, close: () => void, onAct: Props['onAct']) {
   return (verb: string, job: string) => {
+    if (verb === 'compare') return go('/compare', { job });
     if (verb === 'clone') return go('/submit', { from: job });
     if (verb === 'open' || verb === 'explain') return go(`/jobs/${job}`);
     if (['log', 'events', 'document', 'terminal'].includes(verb)) return go(`/jobs/${job}`, { tab: verb });

@@ -81,7 +81,7 @@ function Frame() {
           </nav>
           <span className="grow" />
           <Connection />
-          <button type="button" className="btn-bare max-lg:hidden" onClick={() => setCommanding(true)} aria-label="Go to, or do">
+          <button type="button" className="btn-bare max-lg:hidden" onClick={() => setCommanding(true)} aria-label="Ctrl K: go to, or do">
             <kbd className="font-mono text-xs">Ctrl K</kbd>
           </button>
           <button type="button" className="btn-bare max-sm:hidden" onClick={() => setHelp(true)} aria-label="Keys">

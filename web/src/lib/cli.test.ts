@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { jobLine, listLine, nodeLine, quote, refOf, submitLine } from './cli';
+import { jobLine, listLine, nodeLine, quote, refOf, submitLine, tagLine } from './cli';
 
 it('says the filters of a list as a command', () => {
   expect(listLine({ state: 'running,waiting', user: 'ada', q: 'my job', tag: 'corpus' })).toBe("corral ls --state running --state waiting --user ada --tag corpus --search 'my job'");
@@ -35,4 +35,8 @@ it('says how a node is closed, emptied and opened', () => {
 it('says how a file is submitted, with what goes with it', () => {
   expect(submitLine({})).toBe('corral submit -f job.yaml');
   expect(submitLine({ from: 'j1', parameters: { lr: '0.1', note: 'my job' } })).toBe("corral submit -f job.yaml --set lr=0.1 --set 'note=my job' --from j1");
+});
+
+it('says a change of tags as a command', () => {
+  expect(tagLine([{ id: 'a1' }, { id: 'b2' }], ['my paper'], ['draft'])).toBe("corral tag a1 b2 --add 'my paper' --remove draft");
 });

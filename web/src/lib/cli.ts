@@ -36,6 +36,12 @@ export function jobLine(action: string, ref: string, ...words: (string | number)
   return ['corral', action, ref, ...words].map((word) => quote(String(word))).join(' ');
 }
 
+/** What adds and removes tags of jobs. */
+export function tagLine(jobs: readonly Pick<JobSummary, 'id'>[], add: readonly string[], remove: readonly string[]): string {
+  const words = ['corral', 'tag', ...jobs.map(({ id }) => id), ...add.flatMap((tag) => ['--add', tag]), ...remove.flatMap((tag) => ['--remove', tag])];
+  return words.map(quote).join(' ');
+}
+
 /** What closes a node to new tasks, empties it, or opens it again. */
 export function nodeLine(action: 'cordon' | 'drain' | 'uncordon', node: string, how: { why?: string; afterJobs?: boolean; grace?: number | null } = {}): string {
   const words = ['corral', action, node];

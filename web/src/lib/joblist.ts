@@ -1,6 +1,7 @@
 /** The list of jobs as its reader sets it up: which columns it has, and its file for a spreadsheet. */
 
-import { ENDED, type JobSummary } from '../api/types';
+import type { JobFilter } from '../api/queries';
+import { ENDED, type JobSummary, type SavedFilter } from '../api/types';
 import { csv } from './usage';
 
 /** The columns that a reader may leave out, in their order; state and name are always there. */
@@ -34,4 +35,56 @@ export function jobsCsv(jobs: readonly JobSummary[]): string {
     job.exit?.code ?? null, job.exit?.phrase ?? '', ENDED.has(job.state) ? '' : (job.waiting?.message ?? ''), job.tags.join(' '),
   ]);
   return csv([HEAD, ...rows]);
+}
+
+/** The filter of the list that a saved one stands for. */
+export function filterOf(saved: SavedFilter): JobFilter {
+  const { name: _, state, ...words } = saved;
+  const all = { ...words, state: (state ?? []).join(',') };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== '')) as JobFilter;
+}
+
+/** A filter of the list as it is saved. */
+export function savedOf(name: string, filter: JobFilter): SavedFilter {
+  const { state, user = '', queue = '', q = '', tag = '', order = '', group = '' } = filter;
+  return { name, state: (state?.split(',').filter(Boolean) ?? []) as SavedFilter['state'], user, queue, q, tag, order: order as SavedFilter['order'], group: group as SavedFilter['group'] };
+}
+
+/** The tags that a text names, with commas between them. */
+export const readTags = (text: string) => [...new Set(text.split(',').map((each) => each.trim()).filter(Boolean))];
+
+const ARRAY = 'array:';
+
+/** The tags of some jobs that people may remove: not those by which the server knows an array. */
+export const ownTags = (jobs: readonly JobSummary[]) => [...new Set(jobs.flatMap(({ tags }) => tags))].filter((tag) => !tag.startsWith(ARRAY)).sort();
+
+/** Jobs that belong together in the list. */
+export interface Gathered {
+  key: string;
+  name: string;
+  jobs: JobSummary[];
+}
+
+/** Which group a job is in: its user's, or the sweep of the jobs whose names differ by a number at the end. */
+function groupOf(job: JobSummary, by: string): { key: string; name: string } {
+  if (by === 'user') return { key: job.user, name: job.user };
+  const stem = job.name.replace(/[-_.]?\d+$/, '') || job.name;
+  const array = job.tags.find((tag) => tag.startsWith(ARRAY));
+  return { key: array ?? `${job.user} ${stem}`, name: `${stem} of ${job.user}` };
+}
+
+/** The jobs in groups, in the order of each group's first job; sweeps of a single job are put together at the end. */
+export function gathered(jobs: readonly JobSummary[], by: string): Gathered[] {
+  const found = new Map<string, Gathered>();
+  for (const job of jobs) {
+    const { key, name } = groupOf(job, by);
+    const group = found.get(key) ?? { key, name, jobs: [] };
+    group.jobs.push(job);
+    found.set(key, group);
+  }
+  const groups = [...found.values()];
+  if (by === 'user') return groups;
+  const single = groups.filter((each) => each.jobs.length === 1).flatMap((each) => each.jobs);
+  const sweeps = groups.filter((each) => each.jobs.length > 1);
+  return single.length > 0 ? [...sweeps, { key: ' ', name: 'Single jobs', jobs: single }] : sweeps;
 }

@@ -12,7 +12,7 @@ export const KEYS: readonly Key[] = [
   { keys: 'j', does: 'Next row' },
   { keys: 'k', does: 'Previous row' },
   { keys: 'Enter', does: 'Open the row' },
-  { keys: 'x', does: 'Choose the job, to stop several' },
+  { keys: 'x', does: 'Choose the job, to stop or tag several' },
   { keys: 'e', does: 'Edit the document' },
   { keys: 'n', does: 'Write a new document, make a user, group or silence' },
   { keys: 'c', does: 'Submit a job' },

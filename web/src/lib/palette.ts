@@ -13,6 +13,7 @@ export interface Place {
 export const PLACES: readonly Place[] = [
   { name: 'Jobs', to: '/', words: 'list cluster' },
   { name: 'Home', to: '/home', words: 'mine my needs' },
+  { name: 'Compare jobs', to: '/compare', words: 'difference diff' },
   { name: 'Submit a job', to: '/submit', words: 'new run file' },
   { name: 'Queues', to: '/queues', words: 'shares quota virtual clusters' },
   { name: 'Waiting list', to: '/line', words: 'line order' },
@@ -51,6 +52,7 @@ export const VERBS: readonly Verb[] = [
   { name: 'document', does: 'its file' },
   { name: 'terminal', does: 'a shell in a task', fits: live },
   { name: 'clone', does: 'submit another like it' },
+  { name: 'compare', does: 'with another job' },
   { name: 'stop', does: 'end it', fits: live },
   { name: 'suspend', does: 'free its devices until it is resumed', fits: live },
   { name: 'resume', does: 'let it run again', fits: live },

@@ -15,6 +15,7 @@ import { ColumnChoice, Export, useHidden } from '../components/ListSetup';
 import { NextInLine } from '../components/NextInLine';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { StopMany } from '../components/StopMany';
+import { TagMany } from '../components/TagMany';
 import { TensorBoardButton } from '../components/TensorBoardButton';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
@@ -78,6 +79,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // As they were when the question was opened: stopped jobs may leave the list below it.
   const [stopping, setStopping] = useState<readonly JobSummary[]>([]);
+  const [tagging, setTagging] = useState<readonly JobSummary[]>([]);
   const picked = rows.filter((row) => chosen.has(row.id));
   const choose = (ids: readonly string[], yes: boolean) =>
     setChosen((before) => {
@@ -88,7 +90,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
   return (
     <section aria-label="Jobs" className="border-t border-line-strong">
       <Filters filter={filter} onChange={change} />
-      {picked.length > 0 && <Chosen jobs={picked} onStop={setStopping} onNone={() => setChosen(new Set())} />}
+      {picked.length > 0 && <Chosen jobs={picked} onStop={setStopping} onTag={setTagging} onNone={() => setChosen(new Set())} />}
       {stopping.length > 0 && (
         <StopMany
           jobs={stopping}
@@ -99,6 +101,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
           }}
         />
       )}
+      {tagging.length > 0 && <TagMany jobs={tagging} onClose={() => setTagging([])} onDone={() => setTagging([])} />}
       {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={12} />}
       {list.data && rows.length > 0 && (
@@ -109,6 +112,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
           onLight={onLight}
           where={where}
           hidden={hidden}
+          group={filter.group ?? ''}
           chosen={chosen}
           onChoose={choose}
           onSelect={(job) => void navigate({ search: { ...filter, job: job || undefined }, replace: true })}
@@ -134,7 +138,14 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
 }
 
 /** What can be done with the jobs that were chosen. */
-function Chosen({ jobs, onStop, onNone }: { jobs: readonly JobSummary[]; onStop: (jobs: readonly JobSummary[]) => void; onNone: () => void }) {
+interface ChosenProps {
+  jobs: readonly JobSummary[];
+  onStop: (jobs: readonly JobSummary[]) => void;
+  onTag: (jobs: readonly JobSummary[]) => void;
+  onNone: () => void;
+}
+
+function Chosen({ jobs, onStop, onTag, onNone }: ChosenProps) {
   const live = jobs.filter(({ state }) => !ENDED.has(state) && state !== 'stopping');
   return (
     <div role="group" aria-label="Chosen jobs" className="sticky top-12 z-10 flex items-center gap-3 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
@@ -143,6 +154,9 @@ function Chosen({ jobs, onStop, onNone }: { jobs: readonly JobSummary[]; onStop:
         Stop {live.length}
       </button>
       <TensorBoardButton jobs={jobs} className="!h-7" />
+      <button type="button" className="btn !h-7" onClick={() => onTag(jobs)}>
+        Tag {jobs.length}
+      </button>
       <button type="button" className="btn-bare" onClick={onNone}>
         Choose none
       </button>
