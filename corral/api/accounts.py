@@ -6,19 +6,20 @@ import contextlib
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import After, Limit, MaxPriority, Name
 from corral.api.password_attempts import counted_attempt
 from corral.api.rate_limits import ApiCallLimits
+from corral.api.routers import router_of
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 from corral.service.people.accounts import check_email
 
-router = APIRouter(tags=["accounts"])
+router = router_of("accounts")
 
 _Word = Annotated[str, msgspec.Meta(max_length=100)]
 _Address = Annotated[str, msgspec.Meta(max_length=1000)]

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import After, Limit
+from corral.api.routers import router_of
 from corral.model.alerts.matchers import LONGEST_MATCHER
 from corral.model.alerts.views import AlertList, PastAlertView, SilenceList, SilenceView, Taken
 from corral.model.records import Page
 from corral.service.alerts.alerts import LONGEST_SILENCE
 from corral.service.alerts.webhook import WebhookCall
 
-router = APIRouter(tags=["alerts"])
+router = router_of("alerts")
 
 _Matcher = Annotated[str, msgspec.Meta(max_length=LONGEST_MATCHER)]
 

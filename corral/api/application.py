@@ -86,7 +86,7 @@ class WebSettings(NamedTuple):
     """The domain below which each job has an origin for its services; empty: none but on loopback."""
 
 
-health = APIRouter(tags=["health"])
+health = APIRouter(tags=["health"], default_response_class=Json)
 
 
 def create_app(
@@ -193,12 +193,12 @@ def create_app(
         budgets,
         alerts,
     ):
-        app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
+        app.router.routes.extend(module.router.routes)
     for tenant in tenants:
         tenant.mount(app)
     if agents and relay is not None:
         app.router.routes.append(Route(f"{PREFIX}{{call:path}}", SlotCalls(agents, relay), include_in_schema=False))
-    app.include_router(health, default_response_class=Json)
+    app.router.routes.extend(health.routes)
     app.router.default = Portal(portal_folder)
     describe(app)
     return app

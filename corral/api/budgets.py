@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.routers import router_of
 from corral.model.budgets import MOST_HOURS, BudgetList, BudgetView, WhenUsedUp
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 _Kind = Annotated[str, Path(pattern="^(queue|user)$", description="Whose budget it is: `queue` or `user`.")]
 _Name = Annotated[str, Path(max_length=200, description="The name of the queue or user.")]

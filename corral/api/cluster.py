@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
 from corral.api.parameters import After, Limit, Name, NodeName
+from corral.api.routers import router_of
 from corral.model.cluster_use import ClusterUse
 from corral.model.queue_views import CellTree, QueueView, WaitingLine
 from corral.model.records import EventRecord, Page
 from corral.model.views import CellView, DeviceView, NodeView, Top
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 
 @router.get("/nodes", responses=answers(Page[NodeView]))

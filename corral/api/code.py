@@ -8,16 +8,17 @@ import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import Header, Path, Request
 from starlette.requests import ClientDisconnect
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers
+from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.views import Uploaded
 
-router = APIRouter(tags=["code"])
+router = router_of("code")
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the archive.")]
 ContentDigest = Annotated[
     str,

@@ -9,18 +9,19 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput
 from corral.model.compile_caches import CacheList, CacheOffer, JobCache
 from corral.service.jobs.compile_caches import Measured
 
-router = APIRouter(tags=["caches"])
+router = router_of("caches")
 _BINARY: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
 _SENT: Final = {"content": _BINARY["content"] | {"application/octet-stream": _BINARY["content"]["application/gzip"]}}
 _FILE: Final = {status: shown for status, shown in answers(None, also=(409,)).items() if status != 200} | {

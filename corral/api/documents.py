@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import Annotated, Final, TypedDict
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Limit
+from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput
 from corral.model.document_revisions import Applied, DocumentDiff, DocumentSummary, DocumentView
 from corral.model.records import Page
 
-router = APIRouter(tags=["documents"])
+router = router_of("documents")
 
 _FILE: Final = {
     "requestBody": {

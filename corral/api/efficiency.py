@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
+from corral.api.routers import router_of
 from corral.model.efficiency.records import EfficiencyReport, JobEfficiency
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 _TIME = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
 

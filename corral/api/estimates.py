@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
+from corral.api.routers import router_of
 from corral.model.estimates import EstimateReport
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 
 @router.get("/estimates", responses=answers(EstimateReport))

@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.held_stream import HeldStream
 from corral.api.http_protocol import TOO_SLOW
 from corral.api.json_responses import answers
+from corral.api.routers import router_of
 from corral.api.stream_limits import HoldsEvents
 from corral.kernel.errors import CorralError, Unavailable
 from corral.model.records import EventRecord
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from corral.service.actor import Actor
     from corral.service.service import Service
 
-router = APIRouter(tags=["events"])
+router = router_of("events")
 
 HEARTBEAT_SECONDS: Final = 15.0
 _QUEUE: Final = 1000

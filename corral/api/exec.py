@@ -11,7 +11,7 @@ import contextlib
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query, Request, WebSocket
+from fastapi import Query, Request, WebSocket
 from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
@@ -20,12 +20,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from corral.api.authentication import Caller, current_actor, service_of
 from corral.api.json_responses import Json, answers
 from corral.api.parameters import Index, Ref, Role
+from corral.api.routers import router_of
 from corral.api.stream_limits import streams_of
 from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated, Unavailable
 from corral.model.views import PortsView
 from corral.service.actor import Actor
 
-router = APIRouter(tags=["exec"])
+router = router_of("exec")
 
 PortName = Annotated[str, Query(max_length=100, description="The name or the number of one of the task's ports.")]
 _REFUSED: Final = 4000

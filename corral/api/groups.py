@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import MaxPriority, Name
+from corral.api.routers import router_of
 from corral.model.records import Page
 from corral.model.views import Batch, GroupView
 from corral.service.people.groups import Grants
 
-router = APIRouter(tags=["accounts"])
+router = router_of("accounts")
 
 _Word = Annotated[str, msgspec.Meta(max_length=126)]
 _Words = Annotated[tuple[_Word, ...], msgspec.Meta(max_length=1000)]

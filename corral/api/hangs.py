@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
+from corral.api.routers import router_of
 from corral.model.hangs.records import HangList
 
-router = APIRouter(tags=["jobs"])
+router = router_of("jobs")
 _BINARY: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
 _FILE: Final = {status: shown for status, shown in answers(None).items() if status not in (200, 204)} | {
     200: {"description": "A tar.gz archive", **_BINARY},

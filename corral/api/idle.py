@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, read_json
+from corral.api.routers import router_of
 from corral.model.idle.records import IdleJob, IdleList
 
-router = APIRouter(tags=["jobs"])
+router = router_of("jobs")
 
 
 class ExtendBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Index, Limit, Ref, Role, parameters, seconds
+from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput
 from corral.model.job_edits import EditView
 from corral.model.records import (
@@ -27,7 +28,7 @@ from corral.model.records import (
 from corral.model.views import Explanation, JobDetail, JobFile, PlacementRecord, Trial, Validation
 from corral.service.jobs.job_tags import LONGEST_TAG, MOST_TAGS
 
-router = APIRouter(tags=["jobs"])
+router = router_of("jobs")
 
 _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9._/-]{1,317}", re.ASCII)
 _JOB_FILE: Final = {

@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.responses import Response
 
 from corral.api.authentication import Caller, service_of
@@ -20,11 +20,12 @@ from corral.api.json_responses import answers, refused_with
 from corral.api.log_merge import MERGED, Merge
 from corral.api.log_reader import LogSource, follow_source, read_source
 from corral.api.parameters import Follow, Index, Ref, Role
+from corral.api.routers import router_of
 from corral.api.stream_limits import HoldsLogs
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.records import ENDED_PHASES
 
-router = APIRouter(tags=["logs"])
+router = router_of("logs")
 
 _CUT: Final = f"(the log ends here: {TOO_SLOW})\n".encode()
 _MEDIA: Final = "text/plain; charset=utf-8"

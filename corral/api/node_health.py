@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Limit
+from corral.api.routers import router_of
 from corral.api.suspend_and_drain import Engine, Node, Why
 from corral.kernel.errors import TooLarge
 from corral.model.health.nvsentinel import MOST_BYTES, HealthEvents, HealthEventsTaken
@@ -17,7 +18,7 @@ from corral.model.health.records import HealthEntryView, HealthView
 from corral.model.records import Page, one_of
 from corral.service.machines.node_health import ACTS
 
-router = APIRouter(tags=["health of nodes"])
+router = router_of("health of nodes")
 _ACTS: Final = tuple(ACTS)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import After, Limit, Name
+from corral.api.routers import router_of
 from corral.model.notifications.channels import ChannelKind, ChannelView, NewChannelView, NotificationView
 from corral.model.notifications.happenings import WORDS
 from corral.model.records import Page, one_of
 from corral.service.people.notifications import DEFAULT_EVENTS
 
-router = APIRouter(tags=["accounts"])
+router = router_of("accounts")
 
 _Events = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=50), one_of(*WORDS)], ...], msgspec.Meta(max_length=20)

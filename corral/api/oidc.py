@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from corral.api.authentication import clear_session, current_actor, own_cookie, service_of, session_cookie, set_session
 from corral.api.json_responses import Json, answers, no_content, refused_with
+from corral.api.routers import router_of
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unauthenticated
 from corral.model.views import OidcView, SignedIn
 from corral.service.openid.flow import MINUTES
@@ -21,7 +22,7 @@ from corral.service.openid.flow import MINUTES
 if TYPE_CHECKING:
     from corral.service.openid import OpenId
 
-router = APIRouter(tags=["session"])
+router = router_of("session")
 
 GoOn = Callable[[Request, SignedIn, Mapping[str, str]], Awaitable[Response]]
 """Returns the response after a sign-in, from the data that the sign-in was started with."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.held_stream import HeldStream
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.question_events import EVENTS, Number, question_events
+from corral.api.routers import router_of
 from corral.api.stream_limits import HoldsEvents
 from corral.model.policy_shadow import ShadowComparisons, ShadowRequest, ShadowStatus
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 
 @router.post(

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -17,12 +17,13 @@ from corral.api.authentication import Caller, service_of
 from corral.api.exec import connect_to_control
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import Ref
+from corral.api.routers import router_of
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.profiles import ProfileComparison, ProfileList, ProfileReport, ProfileView
 from corral.service.profiles.task_session import Enter, TaskStream
 
-router = APIRouter(tags=["profiles"])
+router = router_of("profiles")
 _Id = Annotated[str, Path(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9-]{0,100}$", description="The id of a profile.")]
 _TaskName = Annotated[str, msgspec.Meta(max_length=80)]
 _PIECE: Final = 64 * 1024

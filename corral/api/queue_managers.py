@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import Ref
+from corral.api.routers import router_of
 from corral.model.views import JobDetail
 from corral.service.configuration.queue_managers import QueueLimits
 
-router = APIRouter(tags=["queues"])
+router = router_of("queues")
 _QUEUE: Final = r"^[a-z0-9A-Z][A-Za-z0-9._-]{0,62}$"
 Queue = Annotated[str, Path(pattern=_QUEUE, description="A queue.")]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import FileResponse
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.rate_limits import CallLimit
+from corral.api.routers import router_of
 from corral.model.runs import WorkReport
 from corral.model.views import PeersView
 
-router = APIRouter(prefix="/runtime", tags=["runtime"])
+router = router_of("runtime", prefix="/runtime")
 _DAY: Final = 86_400.0
 _ARCHIVE: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
 _ANSWERS: Final = {status: shown for status, shown in answers(None).items() if status != 200} | {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.routers import router_of
 from corral.model.records import Page
 from corral.model.saved_filters import LONGEST_NAME, SavedFilter
 
-router = APIRouter(tags=["accounts"])
+router = router_of("accounts")
 
 
 @router.get("/account/filters", responses=answers(Page[SavedFilter]))

@@ -6,15 +6,16 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import Caller, clear_session, service_of, set_session
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.password_attempts import counted_attempt
+from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput
 from corral.model.views import Me, SignedIn, VersionView
 
-router = APIRouter(tags=["session"])
+router = router_of("session")
 
 _Short = Annotated[str, msgspec.Meta(max_length=1024)]
 FEATURES: Final = ("events", "exec", "logs-follow", "code-upload", "idempotency")

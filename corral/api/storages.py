@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
 from corral.api.parameters import Limit, Name
+from corral.api.routers import router_of
 from corral.api.stream_limits import EndingResponse, HoldsLogs
 from corral.model.records import Page
 from corral.model.views import FileView, StorageView
 
-router = APIRouter(tags=["storages"])
+router = router_of("storages")
 
 Path = Annotated[str, Query(max_length=4096, description="A path in the storage; empty is its folder itself.")]
 AfterName = Annotated[str, Query(max_length=2000, description="The `next` of the page before.")]

@@ -6,17 +6,18 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import After, Limit, Name, Ref, seconds
+from corral.api.routers import router_of
 from corral.model.cordons import CordonView
 from corral.model.receipts import LedgerView, ReceiptView
 from corral.model.records import Page
 from corral.model.views import JobDetail
 
-router = APIRouter(tags=["yielding"])
+router = router_of("yielding")
 
 _PART: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,125}$"
 Engine = Annotated[str, Path(pattern=_PART, description="The engine that has the node.")]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Request
+from fastapi import Header, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.held_stream import HeldStream
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.question_events import EVENTS, Number, question_events
+from corral.api.routers import router_of
 from corral.api.stream_limits import HoldsEvents
 from corral.model.what_if import WhatIfAnswer, WhatIfRequest
 from corral.model.what_if_progress import WhatIfQuestions, WhatIfStatus
 
-router = APIRouter(tags=["cluster"])
+router = router_of("cluster")
 
 _LATER: Final = "respond-async"
 """The preference of a caller that wants a 202 (RFC 7240, section 4.1)."""

@@ -46,6 +46,8 @@ def test_submit_by_form_watch_it_run_read_the_log_and_stop_it(page: Page, portal
 def test_a_file_with_a_mistake_says_where_and_what_was_meant(page: Page, portal: Portal) -> None:
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
+    # Before this the form puts its own text into the file.
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     editor.fill("name: by-hand\nroles:\n  worker:\n    replica: 2\n    command: echo one\n")
     problems = page.get_by_role("status").filter(has_text="replica")
     expect(problems).to_contain_text('4:5 roles.worker.replica: unknown field; did you mean "replicas"?')

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import Index, Ref, Role
+from corral.api.routers import router_of
 from corral.api.services.gate import OPEN_PATH
 from corral.api.services.origins import origin_for
 from corral.model.records import rfc3339
 from corral.model.views import JobDetail, OpenedService, ServicesView
 from corral.service.jobs.tensorboards import MOST_JOBS
 
-router = APIRouter(tags=["services"])
+router = router_of("services")
 
 Port = Annotated[
     str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="The name or number of a port that the job declares.")

@@ -7,7 +7,7 @@ import contextlib
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Request, WebSocket
+from fastapi import Request, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from corral.api.authentication import Caller, current_actor, service_of
@@ -15,12 +15,13 @@ from corral.api.exec import close_refused, refuse
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import Index, Ref, Role
 from corral.api.rate_limits import CallLimit
+from corral.api.routers import router_of
 from corral.api.stream_limits import streams_of
 from corral.kernel.errors import CorralError
 from corral.model.views import SshAccessView
 from corral.service.jobs.ssh_access import asyncssh_library
 
-router = APIRouter(tags=["ssh"])
+router = router_of("ssh")
 
 CONNECTIONS_A_MINUTE: Final = 120
 """SSH connections that one user may begin in a minute."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
@@ -58,8 +59,16 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
 """Every router with its URL prefix; URLs below `/rest-server` reach them through `Pylon`."""
 
 
+@functools.cache
+def _mounted() -> APIRouter:
+    """All of them, once for all applications of a process: FastAPI reads each inclusion anew at its first call."""
+    every = APIRouter(include_in_schema=False)
+    every.include_router(portal_redirects.router)
+    for prefix, router in MOUNTS:
+        every.include_router(router, prefix=prefix, default_response_class=Json)
+    return every
+
+
 def mount(app: FastAPI) -> None:
     """Mount OpenPAI's API on `app`, outside of Corral's own OpenAPI document."""
-    app.include_router(portal_redirects.router, include_in_schema=False)
-    for prefix, router in MOUNTS:
-        app.include_router(router, prefix=prefix, default_response_class=Json, include_in_schema=False)
+    app.router.routes.extend(_mounted().routes)
