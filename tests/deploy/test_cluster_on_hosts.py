@@ -20,7 +20,7 @@ from tests.testbeds.hosts.machines import Machines
 from tests.testbeds.kubernetes.images import BUSYBOX
 from tests.waiting import pause
 
-pytestmark = pytest.mark.skipif(bool(bundle.missing()), reason=bundle.missing())
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(bool(bundle.missing()), reason=bundle.missing())]
 GUARD = 900
 """Seconds against hanging."""
 HEAD, WORKERS = "head", ("gpu1", "gpu2")
