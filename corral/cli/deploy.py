@@ -231,6 +231,31 @@ def status_command(hosts: Path, timeout: float, output: str) -> int:
     return status(_chosen(hosts, ()), hosts, timeout=timeout, output=output)
 
 
+@deploy_command.command("reset")
+@_hosts_argument
+@click.option("--host", "names", metavar="NAME", multiple=True, help="Reset this worker alone; can be repeated.")
+@click.option(
+    "--cluster",
+    prompt="The name of the cluster that is reset",
+    metavar="NAME",
+    help="The cluster's name, in agreement.",
+)
+def reset_command(hosts: Path, names: tuple[str, ...], cluster: str) -> int:
+    """Take back what `up` made on the machines of the list HOSTS (hosts.yaml); all that runs there ends, and its data goes.
+
+    Files are restored or removed, and so are packages, settings of the kernel, links and rules of the network. Asks for
+    the cluster's name. A worker that is reset alone is no longer a node; drain it first. Ends with 4 when a host failed;
+    run it again then.
+
+    \b
+    corral deploy reset --host gpu2 --cluster lab
+    """
+    from corral.cli.deploy_reset import reset
+
+    whole = _chosen(hosts, ())
+    return reset(whole, {host.name for host in _chosen(hosts, names).hosts}, hosts, cluster)
+
+
 @deploy_command.group("certs")
 def certs_group() -> None:
     """Look after the certificates of the cluster's control planes."""

@@ -97,7 +97,7 @@ def _print_certificates(each: Sequence[Certificate], now: datetime, soon: int) -
 def renew(hosts: Hosts, path: Path) -> int:
     """Renew the certificates of every control plane, one after the other."""
     from corral.deploy.checks.components import control_planes
-    from corral.deploy.remote.asking import renew as renew_on
+    from corral.deploy.remote.asking import do_on
     from corral.deploy.remote.ssh import NotReached
     from corral.deploy.steps.outcome import last_error
 
@@ -105,7 +105,7 @@ def renew(hosts: Hosts, path: Path) -> int:
     for host in control_planes(hosts):
         say(f"{host.name}: renewing its certificates and restarting its control plane")
         try:
-            code, text = asyncio.run(renew_on(host, path.absolute()))
+            code, text = asyncio.run(do_on(host, path.absolute(), "renew_certificates"))
         except NotReached as error:
             say(f"{host.name}: not reached: {error.refusal.message}")
             failed = True

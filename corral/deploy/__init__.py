@@ -1,1 +1,1 @@
-"""Prepare machines for a cluster over SSH: their list, their check, the plan of what is installed, and its first steps."""
+"""Make machines a cluster of Kubernetes over SSH: their list, their check, the plan of what is installed, and its steps."""

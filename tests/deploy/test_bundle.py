@@ -103,6 +103,20 @@ def test_a_control_plane_gets_all_images_and_begins_the_cluster(folder: Path) ->
     ]
 
 
+def test_without_a_bundle_only_a_host_with_its_programs_goes_on(folder: Path) -> None:
+    own = node(folder, unfinished=frozenset({"containerd"}))
+    assert calls(plan("gpu1", None, head=of_host(1), gpu1=own))[-2:] == ["restart", "write_file"]
+    elsewhere = replace(own, programs={})  # of the same versions, but not where the units look for them
+    assert not {"restart", "enable"} & set(calls(plan("gpu1", None, head=of_host(1), gpu1=elsewhere)))
+
+
+def test_secrets_of_further_lines_are_in_no_plan() -> None:
+    found = hosts(
+        "hosts: {a: {address: 10.0.0.1, roles: [control-plane]}}\nkubernetes: {containerd: 'password = \"hunter2\"'}"
+    )
+    assert "hunter2" not in str(plan_of(found, Survey(seen({"a": of_host(1)})))[0].to_document())
+
+
 def test_without_a_bundle_hosts_are_only_prepared() -> None:
     found = plan("gpu1", None, head=of_host(1), gpu1=of_host(2))
     assert not {"install_programs", "join_cluster", "restart"} & set(calls(found))
@@ -214,6 +228,8 @@ def test_a_file_that_shrinks_while_it_is_sent_ends_the_sending(tmp_path: Path) -
     path.write_bytes(b"")
     with pytest.raises(Conflict, match="changed while it was sent"):
         list(pieces)
+    with pytest.raises(Conflict, match="cannot be read any more"):
+        list(archive_of([(tmp_path / "none", "x")]))
 
 
 def join(code: int, output: str) -> bytes:

@@ -20,7 +20,7 @@ from tests.testbeds.hosts.machines import Machines
 from tests.testbeds.kubernetes.images import BUSYBOX
 from tests.waiting import pause
 
-pytestmark = pytest.mark.skipif(bool(bundle.missing()), reason=bundle.missing())
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(bool(bundle.missing()), reason=bundle.missing())]
 GUARD = 900
 """Seconds against hanging."""
 HEAD, WORKERS = "head", ("gpu1", "gpu2")
@@ -46,6 +46,8 @@ class Cluster:
     def __init__(self, machines: Machines, folder: Path) -> None:
         self.machines, self.folder = machines, folder
         self.listed = folder / "hosts.yaml"
+        self.found = ""
+        """What the second worker was before all else."""
         self.write_list(_SETTINGS)
 
     def write_list(self, settings: str) -> None:
@@ -106,6 +108,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     closed = "INPUT -p tcp --dport 6443 -j DROP"
     try:
         made = Cluster(machines, tmp_path_factory.mktemp("lab"))
+        made.found = as_found(machines, WORKERS[1])
         machines.run(HEAD, f"iptables -A {closed}")
         made.cut_up("init --config", "--host", HEAD, "--host", WORKERS[0], begun=lambda: _wait_for_manifests(machines))
         machines.run(HEAD, f'pkill -9 -f "[k]ubeadm init"; iptables -D {closed}')
@@ -120,6 +123,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _wait_for_manifests(machines: Machines) -> None:
     machines.run(HEAD, "until [ -e /etc/kubernetes/manifests/etcd.yaml ]; do sleep 0.1; done")
+
+
+def as_found(machines: Machines, name: str) -> str:
+    """All of a host that a cluster could change: files with their modes and digests, and what of it is in memory."""
+    return machines.run(
+        name,
+        "find /etc /usr /opt /var/lib /root /home -xdev ! -path /var/lib/dpkg/\\* ! -path /var/lib/apt/\\* "
+        '! -path /var/lib/systemd/\\* ! -path /etc/ld.so.cache ! -path /usr/share/\\* -printf "%p %m %l\\n" | sort; '
+        "find /etc /opt /usr/local -type f ! -name ld.so.cache -exec sha256sum {} + | sort; ls -A /var/lib/containerd; "
+        'dpkg-query -W; cat /etc/passwd; ip -o link | cut -d" " -f2; ip route; iptables-save | sed -n "/^-/p"; '
+        "findmnt -rno TARGET | sort; systemctl list-unit-files --state=enabled --no-legend; "
+        "cat /proc/sys/net/ipv4/ip_forward",
+    )
 
 
 def state_of(cluster: Cluster, name: str) -> str:
@@ -246,3 +262,14 @@ def _pod(name: str, node: str, script: str) -> dict[str, Any]:
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", script]}
     spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_worker_that_is_reset_is_as_it_was_found_and_can_join_again(cluster: Cluster) -> None:
+    code, _, said = cluster.ask("reset", "--host", "gpu2", "--cluster", "other")
+    assert code == 2 and "repeat that name" in said
+    code, _, said = cluster.ask("reset", "--host", "gpu2", "--cluster", "lab")
+    assert code == 0, said
+    assert "gpu2" not in cluster.kubectl("get nodes")
+    assert as_found(cluster.machines, "gpu2").splitlines() == cluster.found.splitlines()
+    report = cluster.up()
+    assert "join head as a worker" in report["gpu2"]["done"] and not report["gpu1"]["done"]

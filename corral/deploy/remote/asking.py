@@ -1,9 +1,9 @@
-"""Ask hosts how their parts of the cluster are, and renew certificates on control planes."""
+"""Ask hosts how their parts of the cluster are, renew certificates of control planes, and reset hosts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +11,12 @@ from corral.deploy.checks.components import MOST_BYTES, GarbledStatus, Status, p
 from corral.deploy.hosts.reader import Host
 from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
+from corral.deploy.steps.outcome import last_error
 from corral.deploy.steps.script import alone_script_of
 
 _STATUS: Final = Path(__file__).with_name("status.sh")
 _FUNCTIONS: Final = Path(__file__).with_name("do.sh")
-_SECONDS_OF_A_RENEWAL: Final = 1200
+_SECONDS: Final = 1200
 _MOST_OUTPUT: Final = 1024 * 1024
 
 
@@ -43,11 +44,29 @@ async def statuses(
     return found, lost
 
 
-async def renew(host: Host, list_path: Path) -> tuple[int, str]:
-    """Renew the certificates of a control plane; returns the exit code and what was printed. Raises NotReached."""
-    script = alone_script_of(_FUNCTIONS.read_text(encoding="utf-8"), "renew_certificates")
+async def do_on(host: Host, list_path: Path, *words: str) -> tuple[int, str]:
+    """Call a function of `do.sh`; returns the exit code and what was printed. Raises NotReached."""
+    script = alone_script_of(_FUNCTIONS.read_text(encoding="utf-8"), *words)
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
-        answer = await ssh.ask(
-            host, f"{as_root(host)}sh -s", script, most=_MOST_OUTPUT, seconds=_SECONDS_OF_A_RENEWAL
-        )  # fmt: skip
+        answer = await ssh.ask(host, f"{as_root(host)}sh -s", script, most=_MOST_OUTPUT, seconds=_SECONDS)
     return answer.code, answer.output.decode(errors="replace")
+
+
+async def reset(hosts: Sequence[Host], list_path: Path, told: Callable[[str, str], None]) -> dict[str, str]:
+    """Take back what `up` made on these hosts, all at once; returns why it failed, for each where it did."""
+    places = asyncio.Semaphore(AT_ONCE)
+    failed: dict[str, str] = {}
+
+    async def of(host: Host) -> None:
+        async with places:
+            told(host.name, "taking back what up made")
+            try:
+                code, text = await do_on(host, list_path, "reset_host")
+            except NotReached as error:
+                code, text = 1, error.refusal.message
+            if code:
+                failed[host.name] = last_error(text)
+            told(host.name, f"failed: {failed[host.name]}" if code else "is as it was")
+
+    await asyncio.gather(*(of(host) for host in hosts))
+    return failed

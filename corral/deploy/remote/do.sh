@@ -2,6 +2,8 @@
 # enclose both: a connection that is cut before all of it came does nothing.
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive
 export PATH LC_ALL DEBIAN_FRONTEND
+# kubectl keeps what it learnt in the account's home otherwise.
+export KUBECACHEDIR=/run/corral-kubectl
 umask 022
 STATE=/var/lib/corral/deploy
 UNFINISHED=/var/lib/corral/unfinished
@@ -22,6 +24,22 @@ unfinished() {
 }
 finished() { rm -f "$UNFINISHED/$1"; }
 
+# note LIST LINE: write down what a reset takes back.
+note() {
+  grep -qxF -e "$2" "$STATE/$1" 2>/dev/null || printf '%s\n' "$2" >>"$STATE/$1"
+}
+
+# keep PATH: before its first change a file is copied, or written down as one that was not there.
+keep() {
+  if [ -e "$STATE/before$1" ] || grep -qxF -e "$1" "$STATE/made" 2>/dev/null; then return; fi
+  [ -e "$1" ] || { note made "$1"; return; }
+  mkdir -p "$STATE/before${1%/*}" && cp -p "$1" "$STATE/before$1.new" && mv "$STATE/before$1.new" "$STATE/before$1"
+}
+
+make_folder() {
+  [ -z "$1" ] || [ -d "$1" ] || { make_folder "${1%/*}" && note folders "$1" && mkdir -p "$1"; }
+}
+
 # write_file PATH DIGEST [UNFINISHED]: the content comes in base64. DIGEST is that of the file that was seen, none, or any.
 # UNFINISHED is what is to be done because of it, such as the restart of a service. What was there before the first change
 # is kept.
@@ -29,13 +47,9 @@ write_file() {
   now=none
   [ ! -e "$1" ] || now=$(digest "$1")
   [ "$2" = any ] || [ "$2" = "$now" ] || { echo 'corral: changed'; return 1; }
-  kept=$STATE/before$1
-  if [ -e "$1" ] && [ ! -e "$kept" ]; then
-    mkdir -p "$(dirname "$kept")" && cp -p "$1" "$kept.new" && mv "$kept.new" "$kept" || return
-  fi
   [ $# -lt 3 ] || unfinished "$3" || return
   beside=$1.corral-new
-  mkdir -p "$(dirname "$1")" || return
+  make_folder "${1%/*}" && keep "$1" || return
   if base64 -d >"$beside" && chmod "$(stat -c %a "$1" 2>/dev/null || echo 644)" "$beside" && sync "$beside" &&
     mv -f "$beside" "$1"; then return; fi
   rm -f "$beside"
@@ -56,6 +70,7 @@ install_packages() {
       -o "Dir::State::Lists=$STATE/packages/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
       -o APT::Sandbox::User=root -o Acquire::Languages=none
   fi
+  [ -e "$STATE/packages.before" ] || installed >"$STATE/packages.before" || return
   # shellcheck disable=SC2086
   timeout 600 apt-get "$@" -q update && timeout 1200 apt-get "$@" -q -y --no-install-recommends install $names || return
   for name in $names; do
@@ -63,6 +78,8 @@ install_packages() {
   done
   rm -rf "$STATE/packages"
 }
+
+installed() { dpkg-query -W -f '${binary:Package}\n'; }
 
 # Make a source of packages of the files that were sent: apt-get then takes what is needed of them, and no more.
 list_packages() {
@@ -89,6 +106,8 @@ load_modules() {
 # set_kernel NAME=VALUE...: names are paths below /proc/sys.
 set_kernel() {
   for setting; do
+    [ ! -r "/proc/sys/${setting%%=*}" ] || grep -q "^${setting%%=*}=" "$STATE/settings" 2>/dev/null ||
+      note settings "${setting%%=*}=$(cat "/proc/sys/${setting%%=*}")" || return
     printf '%s\n' "${setting#*=}" >"/proc/sys/${setting%%=*}" || return
   done
 }
@@ -97,7 +116,7 @@ set_kernel() {
 install_programs() {
   received && unfinished "$1" || return
   while read -r _ path; do
-    mkdir -p "/${path%/*}" && cp "$path" "/$path.corral-new" && chmod 755 "/$path.corral-new" &&
+    make_folder "/${path%/*}" && keep "/$path" && cp "$path" "/$path.corral-new" && chmod 755 "/$path.corral-new" &&
       mv -f "/$path.corral-new" "/$path" || return
   done <list
   cd / && rm -rf "$STATE/received"
@@ -122,7 +141,15 @@ enable() {
 }
 
 restart() {
+  [ "$1" != containerd ] || before_containerd || return
   systemctl daemon-reload && systemctl enable "$1" && systemctl restart "$1" && systemctl is-active "$1" && finished "$1"
+}
+
+# Write down what containerd makes itself. Images that are there already are somebody else's, also after a reset.
+before_containerd() {
+  for folder in /etc/cni/net.d /opt/containerd/bin /opt/containerd/lib; do make_folder $folder || return; done
+  make_folder /var/lib/containerd || return
+  [ -n "$(ls -A /var/lib/containerd)" ] || [ -e "$STATE/emptied" ] || stat -c %a /var/lib/containerd >"$STATE/emptied"
 }
 
 # Run a program to its end, also where the connection is cut: it would be ended by its first word.
@@ -135,7 +162,9 @@ whole() {
 
 # What a cut left of kubeadm's work is removed before it begins again.
 begin_node() {
-  mkdir -p /etc/kubernetes || return
+  for folder in /etc/kubernetes /usr/libexec/kubernetes/kubelet-plugins/volume/exec /lib/modules; do
+    make_folder $folder || return
+  done
   [ ! -e "$UNFINISHED/kubeadm" ] || whole kubeadm reset --force || return
   unfinished kubeadm
 }
@@ -210,3 +239,57 @@ until_answered() {
   done
   return 1
 }
+
+# Take back what `up` made here, the last first; what is written down goes at the end, so it can be begun again.
+reset_host() {
+  if [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
+  for service in kubelet containerd; do
+    ! grep -qxF "/etc/systemd/system/$service.service" "$STATE/made" || [ ! -e "/etc/systemd/system/$service.service" ] ||
+      systemctl disable --now "$service" || return
+  done
+  reset_network && reset_files && reset_packages && reset_settings || return
+  systemctl daemon-reload && systemctl reset-failed && rm -rf /var/lib/corral
+}
+
+reset_network() {
+  for link in cni0 flannel.1 flannel-v6.1; do
+    ! ip link show "$link" >/dev/null 2>&1 || ip link delete "$link" || return
+  done
+  for family in iptables ip6tables; do
+    rules=$($family-save) || return
+    case $rules in *KUBE-* | *FLANNEL-* | *CNI-*) ;; *) continue ;; esac
+    printf '%s\n' "$rules" | grep -vE 'KUBE-|FLANNEL-|CNI-' | $family-restore || return
+  done
+}
+
+reset_files() {
+  rm -rf /var/lib/cni /run/flannel /var/lib/kubelet /var/lib/etcd /var/log/pods /var/log/containers || return
+  if [ -e "$STATE/emptied" ]; then
+    find /var/lib/containerd -mindepth 1 -delete && chmod "$(cat "$STATE/emptied")" /var/lib/containerd || return
+  fi
+  while read -r path; do rm -f "$path" || return; done <"$STATE/made"
+  if [ -d "$STATE/before" ]; then
+    (cd "$STATE/before" && find . -type f ! -name '*.new' | while read -r path; do cp -p "$path" "/$path" || exit; done) || return
+  fi
+  rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/tmp
+  [ ! -e "$STATE/folders" ] || sort -r "$STATE/folders" | while read -r path; do
+    [ ! -d "$path" ] || rmdir --ignore-fail-on-non-empty "$path" || exit
+  done
+}
+
+reset_packages() {
+  [ -e "$STATE/packages.before" ] || return 0
+  added=$(installed | grep -vxFf "$STATE/packages.before") || return 0
+  # shellcheck disable=SC2086
+  apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -q -y purge $added
+}
+
+reset_settings() {
+  [ ! -e "$STATE/settings" ] || while read -r setting; do
+    printf '%s\n' "${setting#*=}" >"/proc/sys/${setting%%=*}" || return
+  done <"$STATE/settings"
+  ! grep -q ' swap ' /etc/fstab || swapon -a
+}
+
+# forget_node NAME: after its reset.
+forget_node() { admin delete node "$1" --ignore-not-found; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,9 +30,13 @@ def receiver(folder: str) -> str:
 def archive_of(files: Iterable[tuple[Path, str]]) -> Iterator[bytes]:
     """The pieces of an archive with these files under these names, owned by nobody. Raises Conflict where one changes."""
     for path, name in files:
-        with path.open("rb") as opened:
+        try:
+            opened = path.open("rb")
+        except OSError as error:
+            raise Conflict("changed-file", f"{path} cannot be read any more: {error.strerror}.") from None
+        with opened:
             member = tarfile.TarInfo(name)
-            member.size, member.mode = path.stat().st_size, 0o644
+            member.size, member.mode = os.fstat(opened.fileno()).st_size, 0o644
             yield member.tobuf(tarfile.GNU_FORMAT)
             left = member.size
             while left:

@@ -1,6 +1,6 @@
 # Prints how the parts of the cluster on this machine are, as fields between tabs; it changes nothing. Runs as root.
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
-export PATH LC_ALL
+export PATH LC_ALL KUBECACHEDIR=/run/corral-kubectl
 ADMIN=/etc/kubernetes/admin.conf
 
 main() {

@@ -111,7 +111,7 @@ def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False, unfin
         ("write_file", path, "none" if there is None else digest, *([unfinished] if unfinished else ())) if done else ()
     )
     if there is None:
-        added = tuple(f"+{line}" for line in wanted.splitlines())
+        added = tuple(_shown(f"+{line}") for line in wanted.splitlines())
         return Step("file", f"write {path}", True, added, call, content)
     if len(there) >= MOST_READ:
         return Step("file", f"replace {path}", True, ("it is too long to be compared",), call, content)

@@ -10,7 +10,7 @@ from corral.deploy.checks.between_hosts import cluster_address
 from corral.deploy.checks.facts import Facts
 from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.steps import files, flannel, kubeadm
-from corral.deploy.steps.bundle import KUBERNETES, RUNTIME, Bundle, BundleFile, listing
+from corral.deploy.steps.bundle import KUBERNETES, PROGRAMS, RUNTIME, Bundle, BundleFile, listing
 from corral.deploy.steps.step import Joining, Step
 
 CONTAINERD_VERSION: Final = "2.1"
@@ -58,9 +58,10 @@ class _Node:
 
     @property
     def _able(self) -> bool:
-        """Whether the programs are there, or can be installed."""
-        there = all(self._own.versions.get(name) == self._version for name in ("kubeadm", "kubelet"))
-        return self.bundle is not None or (self._recent and there)
+        """Whether the programs are in their places, or can be put there."""
+        there = {f"{PROGRAMS}/{name}" for name in (*RUNTIME, *KUBERNETES)} <= self._own.programs.keys()
+        wanted = all(self._own.versions.get(name) == self._version for name in ("kubeadm", "kubelet"))
+        return self.bundle is not None or (there and self._recent and wanted)
 
     def steps(self) -> Iterator[Step]:
         yield from self._programs() if self.bundle is None else self._from(self.bundle)

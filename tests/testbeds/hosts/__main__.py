@@ -1,10 +1,14 @@
-"""Make the root of hosts before pytest starts, so that no test waits for debootstrap."""
+"""Make the root of hosts and their bundle before pytest starts, so that no test waits for debootstrap or a compiler."""
 
 import sys
 
+from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.roots import missing, root
 
 if reason := missing():
     print(f"{reason}: the tests on hosts of our own will skip", file=sys.stderr)
-else:
+elif reason := bundle.missing():
     root()
+    print(f"{reason}: the tests of a cluster on hosts of our own will skip", file=sys.stderr)
+else:
+    bundle.bundle()

@@ -14,7 +14,7 @@ from typing import Final
 from corral.deploy.steps import files, flannel
 from corral.deploy.steps.bundle import PLUGINS, RUNTIME
 from tests.testbeds.hosts import roots
-from tests.testbeds.kubernetes import images, kubelet
+from tests.testbeds.kubernetes import binaries, images, kubelet
 from tests.testbeds.kubernetes.binaries import program
 
 VERSION: Final = "1.34.4"
@@ -27,7 +27,7 @@ _OF_TABLES: Final = ("libxtables.so.12", "libmnl.so.0", "libnftnl.so.11", "libc.
 
 def missing() -> str:
     """What a bundle lacks on this machine, "" when nothing."""
-    return roots.missing() or kubelet.missing()
+    return roots.missing() or kubelet.missing() or binaries.missing_compiler()
 
 
 def bundle() -> Path:

@@ -108,6 +108,12 @@ def missing() -> str:
     return "" if shutil.which("go") or all(_folder(r).is_dir() for r in RECIPES) else "Go is not installed"
 
 
+def missing_compiler() -> str:
+    """What the programs that are partly in C lack, "" when nothing."""
+    built = all(_folder(recipe).is_dir() for recipe in RECIPES if recipe.c)
+    return "" if built or shutil.which("gcc") else "gcc is not installed"
+
+
 @functools.cache
 def program(name: str) -> Path:
     """The path of one program; built if it is missing or its pins have changed."""
@@ -181,5 +187,9 @@ def main(names: Iterable[str]) -> None:
         return
     chosen = set(names)
     for recipe in RECIPES:
-        if not chosen or recipe.module in chosen:
+        if chosen and recipe.module not in chosen:
+            continue
+        if recipe.c and (reason := missing_compiler()):
+            print(f"{reason}: the tests of a cluster on hosts of our own will skip", file=sys.stderr)
+        else:
             build(recipe)
