@@ -14,7 +14,7 @@ from corral.cli import profile_folder
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.output import output_option, say, show, table
-from corral.cli.profile_hangs import hangs_command
+from corral.cli.profile_hangs import hangs_command, ranks_command
 from corral.cli.profile_kinds import FLAMES, MOST_BYTES, facts_of, files_of, read
 from corral.cli.profile_session import Answered, profile_task
 from corral.cli.profile_text import comparison_text, text_of
@@ -203,3 +203,4 @@ def rm_command(profiles: tuple[str, ...]) -> None:
 
 
 profile_command.add_command(hangs_command)
+profile_command.add_command(ranks_command)

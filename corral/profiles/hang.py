@@ -173,10 +173,7 @@ def _those(found: Sequence[Found], standing: Standing) -> tuple[Found, ...]:
 def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     others = [each for each in found if each not in odd]
     waits = Counter(each.collective for each in others if each.standing is Standing.WAITS)
-    several = sum(waits.values())
-    waiting = f"{several} others wait in {_or_none(waits)}" if several > 1 else f"another waits in {_or_none(waits)}"
-    if not waits:
-        waiting = ""
+    waiting = _waiting(waits) if waits else ""
     if not odd:
         together = Counter(each.collective for each in found if each.standing is Standing.WAITS)
         if len(found) > 1 and sum(together.values()) == len(found) and len(together) == 1:
@@ -191,6 +188,11 @@ def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     if where:
         told += f" at {where[0]}"
     return f"{told}; {waiting}." if waiting else f"{told}."
+
+
+def _waiting(waits: Counter[str]) -> str:
+    several = sum(waits.values())
+    return f"{f'{several} others wait' if several > 1 else 'another waits'} in {_or_none(waits)}"
 
 
 def _or_none(counted: Counter[str]) -> str:

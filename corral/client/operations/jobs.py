@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         JobFile,
         JobSummary,
         PlacementRecord,
+        RankScores,
         ReceiptView,
         TaskRecord,
         Validation,
@@ -169,6 +170,11 @@ def resume(ref: str) -> Call[JobDetail]:
 def job_hangs(ref: str) -> Call[HangList]:
     """Return the times that a job showed no progress any more, the latest first."""
     return call("GET", job_path(ref, "hangs"))
+
+
+def job_ranks(ref: str) -> Call[RankScores]:
+    """Return how fast the tasks of a running job make steps now, beside each other, the slowest first."""
+    return call("GET", job_path(ref, "ranks"))
 
 
 def hang_bundle(ref: str, bundle: str) -> Call[bytes]:

@@ -47,6 +47,8 @@ _TOGETHER: Final = 16
 _AT_ONCE: Final = 2
 """Jobs that are looked at at the same time."""
 _LOG_BYTES: Final = 64 * 1024
+_CLEAR_SECONDS: Final = 3600.0
+"""Seconds between two looks for bundles that are too old."""
 _JOB: Final = TASK_LABELS.index("job_instance_id")
 _DONE: Final = {HangAction.RESTART: "It starts again.", HangAction.SUSPEND: "It is suspended.", HangAction.WARN: ""}
 _INTENTS: Final = {HangAction.RESTART: IntentKind.RESTART, HangAction.SUSPEND: IntentKind.SUSPEND}
@@ -68,6 +70,7 @@ class HangKeeper:
         self._clock = clock or control.clock
         self._terms, self._lives = Terms(), Lives(logs, samples)
         self._looking: dict[JobId, asyncio.Task[None]] = {}
+        self._cleared_at = float("-inf")
         self.looked = 0
         """Jobs whose ranks were looked at."""
 
@@ -91,6 +94,9 @@ class HangKeeper:
             life = self._lives.of(job, now) if terms is not None else None
             if terms is not None and life is not None and (terms.asked or life.steps):
                 watched[job.id] = job, terms, life
+        if now - self._cleared_at > _CLEAR_SECONDS:
+            self._cleared_at = now
+            await asyncio.to_thread(self._bundles.clear, now)
         self._terms.forget(control.world.jobs)
         self._lives.forget(control.world.jobs)
         told = [each for each in watched.values() if each[2].told]
