@@ -1,4 +1,4 @@
-"""`corral profile hangs` and `ranks`: the times that a job hung, their bundles, and how fast each rank is."""
+"""`corral profile hung` and `ranks`: the times that a job hung, their bundles, and how fast each rank is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.kernel.units import format_duration
 _HEAD: Final = ("AGO", "SILENT", "BUNDLE", "KIB", "DONE", "WHY")
 
 
-@click.command("hangs")
+@click.command("hung")
 @click.argument("job")
 @click.option("--fetch", default="", metavar="BUNDLE", help="Write this bundle, or `latest`, to the present folder.")
 @output_option
@@ -26,8 +26,8 @@ def hangs_command(job: str, fetch: str, output: str) -> None:
     devices. It can hold secrets, so it is for those who may enter the job's tasks.
 
     \b
-    corral profile hangs trainer
-    corral profile hangs trainer --fetch latest
+    corral profile hung trainer
+    corral profile hung trainer --fetch latest
     """
     with connect() as client:
         found = client.job_hangs(job)

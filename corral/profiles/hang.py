@@ -25,8 +25,8 @@ COLLECTIVES: Final = frozenset(
 """Functions of PyTorch, Horovod and mpi4py in which a rank waits for others."""
 _MAIN: Final = "MainThread"
 _STOPPED: Final = frozenset("Tt")
-_BUSY: Final = 0.5
-"""The part of the time between two looks in which a process that works used a processor."""
+_BUSY: Final = 0.05
+"""The part of the time between two looks in which a process that works used a processor; it may have to share one."""
 _LEAST_IO: Final = 64 * 1024
 """Bytes that a process that works has read or written between two looks."""
 

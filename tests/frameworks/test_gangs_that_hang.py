@@ -130,7 +130,7 @@ def test_a_rank_that_stops_inside_an_all_reduce_is_named_with_a_bundle(platform:
     assert found["why"].startswith("worker-2 is stopped in all_reduce at ")
     (event,) = [each for each in platform.client.job_events(job)["items"] if each["kind"] == "job.hung"]
     assert "3 others wait in all_reduce" in event["message"]
-    platform.corral("profile", "hangs", "stops")
+    platform.corral("profile", "hung", "stops")
     packed = b"".join(platform.client.hang_bundle(job, found["bundle"]))
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         files = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]

@@ -46,6 +46,8 @@ _TOGETHER: Final = 16
 """Tasks that are looked at at the same time."""
 _AT_ONCE: Final = 2
 """Jobs that are looked at at the same time."""
+_CONFIRMED: Final = 2
+"""Times that nothing may move in a gang before it hangs: a machine can stall for some seconds."""
 _LOG_BYTES: Final = 64 * 1024
 _CLEAR_SECONDS: Final = 3600.0
 """Seconds between two looks for bundles that are too old."""
@@ -126,18 +128,24 @@ class HangKeeper:
         now, before = self._clock.now(), life.at
         life.looked_at = now
         attempts = running_attempts(job)
-        looks = await self._looks(attempts)
+        looks, verdict = await self._judged(attempts)
+        for _ in range(_CONFIRMED - 1):
+            if verdict.hangs:
+                looks, verdict = await self._judged(attempts)
         self.looked += 1
-        verdict = judge([rank for each in looks for rank in each.ranks])
         current = self._control.world.jobs.get(job.id)
         if current is None or life.at != before or running_attempts(current).keys() != attempts.keys():
             return  # it went on meanwhile
         if not verdict.hangs and not life.overdue(terms, now):
             log.info("a silent job works", job=job.id, why=verdict.why)
             return
-        life.told = True
         files = await self._files(job, attempts, looks, verdict, life.silent_for(now))
         await self._tell(current, terms, life, verdict, files, now)
+        life.told = life.at == before
+
+    async def _judged(self, attempts: Mapping[AttemptId, str]) -> tuple[list[TaskLooks], Verdict]:
+        looks = await self._looks(attempts)
+        return looks, judge([rank for each in looks for rank in each.ranks])
 
     async def _looks(self, attempts: Mapping[AttemptId, str]) -> list[TaskLooks]:
         """Look at the tasks of a job, many at the same time."""
