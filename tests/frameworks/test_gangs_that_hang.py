@@ -168,7 +168,7 @@ def test_a_gang_that_waits_for_a_rank_that_works_is_not_called_hung(platform: Pl
 
 
 def test_a_rank_that_is_slowed_to_half_has_half_the_score_of_its_peers(platform: Platform) -> None:
-    job = running(platform, "slowed", SLOWED, tasks=3, report=True)
+    job = running(platform, "slowed", SLOWED, tasks=3, report=True, queue="default")
     begun = time.monotonic()
     scores: dict[str, float] = {}
     while not (len(scores) == 3 and scores["worker-1"] < 0.7 and min(scores["worker-0"], scores["worker-2"]) > 0.9):
