@@ -11,6 +11,7 @@ from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
 from corral.api.routers import router_of
 from corral.model.hangs.records import HangList
+from corral.model.hangs.scores import RankScores
 
 router = router_of("jobs")
 _BINARY: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
@@ -24,6 +25,12 @@ _Name = Annotated[str, Path(max_length=64, description="The name of the bundle, 
 async def list_hangs(request: Request, actor: Caller, job: str) -> Json:
     """List the times that a job showed no progress any more: which task was odd, and what was done; the latest first."""
     return Json(await service_of(request).job_hangs.of_job(actor, job))
+
+
+@router.get("/jobs/{job}/ranks", responses=answers(RankScores))
+async def list_ranks(request: Request, actor: Caller, job: str) -> Json:
+    """List how fast the tasks of a running job make steps now, beside each other, the slowest first."""
+    return Json(await service_of(request).job_hangs.ranks(actor, job))
 
 
 @router.get("/jobs/{job}/hangs/{bundle}", response_class=Response, responses=_FILE)

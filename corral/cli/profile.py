@@ -13,7 +13,7 @@ import click
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.output import age, output_option, say, show, table
-from corral.cli.profile_hangs import hangs_command
+from corral.cli.profile_hangs import hangs_command, ranks_command
 from corral.cli.profile_text import comparison_text, text_of
 from corral.kernel.units import format_memory
 
@@ -212,3 +212,4 @@ def rm_command(profiles: tuple[str, ...]) -> None:
 
 
 profile_command.add_command(hangs_command)
+profile_command.add_command(ranks_command)

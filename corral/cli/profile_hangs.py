@@ -1,4 +1,4 @@
-"""`corral profile hangs`: the times that a job hung, and their bundles."""
+"""`corral profile hung` and `ranks`: the times that a job hung, their bundles, and how fast each rank is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.kernel.units import format_duration
 _HEAD: Final = ("AGO", "SILENT", "BUNDLE", "KIB", "DONE", "WHY")
 
 
-@click.command("hangs")
+@click.command("hung")
 @click.argument("job")
 @click.option("--fetch", default="", metavar="BUNDLE", help="Write this bundle, or `latest`, to the present folder.")
 @output_option
@@ -26,8 +26,8 @@ def hangs_command(job: str, fetch: str, output: str) -> None:
     devices. It can hold secrets, so it is for those who may enter the job's tasks.
 
     \b
-    corral profile hangs trainer
-    corral profile hangs trainer --fetch latest
+    corral profile hung trainer
+    corral profile hung trainer --fetch latest
     """
     with connect() as client:
         found = client.job_hangs(job)
@@ -62,3 +62,37 @@ def hangs_command(job: str, fetch: str, output: str) -> None:
         for each in found["items"]
     )
     click.echo(table(_HEAD, rows, right=frozenset({0, 1, 3})))
+
+
+@click.command("ranks")
+@click.argument("job")
+@output_option
+def ranks_command(job: str, output: str) -> None:
+    """Show how fast each task of JOB makes steps now, beside its peers; a SCORE of 50% is half as fast as they are.
+
+    The program must report its steps (`corral.report`). Ranks that wait for each other in every step have one pace.
+
+    \b
+    corral profile ranks trainer
+    """
+    with connect() as client:
+        found = client.job_ranks(job)["items"]
+    if show(found, output, names=[each["task"] for each in found]):
+        return
+    rows = (
+        (
+            each["task"],
+            each["node"],
+            f"{each['step']:g}",
+            _or_dash(each["stepsPerSecond"], "{:.3g}"),
+            _or_dash(each["score"], "{:.0%}"),
+            f"{each['behindSeconds']:.0f}s",
+        )
+        for each in found
+    )
+    heads = ("TASK", "NODE", "STEP", "STEPS/S", "SCORE", "BEHIND")
+    click.echo(table(heads, rows, right=frozenset({2, 3, 4, 5})))
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)

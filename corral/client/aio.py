@@ -157,6 +157,7 @@ class AsyncClient:
     suspend = _asks(operations.jobs.suspend)
     resume = _asks(operations.jobs.resume)
     receipts = _asks(operations.jobs.receipts)
+    job_ranks = _asks(operations.jobs.job_ranks)
     job_hangs = _asks(operations.jobs.job_hangs)
     hang_bundle = _streams(operations.jobs.hang_bundle)
     scale = _asks(operations.jobs.scale)

@@ -1368,6 +1368,27 @@ class QueueView(TypedDict):
     """Its managers besides administrators, at most 100; only in answers about a single queue."""
 
 
+class RankScore(TypedDict):
+    """The pace of one task beside its peers'."""
+
+    task: str
+    node: str
+    step: float
+    """The step that it reported last."""
+    stepsPerSecond: float | None
+    """Over its last reports of at most five minutes; null until it has made two."""
+    score: float | None
+    """Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with."""
+    behindSeconds: float
+    """How long before the latest report of its gang its own was made."""
+
+
+class RankScores(TypedDict):
+    """The tasks of a running job that report their steps, the slowest first."""
+
+    items: list[RankScore]
+
+
 class RankTimeline(TypedDict):
     """Equal spans of a rank's trace: the share of each that every part takes. The rest is idle."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from corral.control.idle.keeper import IdleKeeper
 from corral.control.loop import Control
 from corral.control.metrics.measured_use import MeasuredUse
 from corral.control.weekly_reports import weekly_reports
+from corral.kernel.ids import JobId
 
 
 class ReportSettings(NamedTuple):
@@ -38,6 +39,7 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     to, at = settings.report_mail_to, settings.report_mail_at
     reports = weekly_reports(control, api.read_series, to, at, mail=bool(settings.mail_server))
     bundles = api.bundles = Bundles(settings.data_folder / "hangs")
+    control.removed = _both(control.removed, bundles.forget)
     loops = [
         IdleKeeper(control, api.metrics.everywhere).run(control.ready),
         HangKeeper(control, bundles, api.log_sources, api.metrics.everywhere).run(control.ready),
@@ -47,3 +49,11 @@ def watchers(control: Control, api: ControlApi, settings: ReportSettings) -> lis
     if reports is not None:
         loops.append(reports.run(control.ready))
     return loops
+
+
+def _both(first: Callable[[JobId], None], then: Callable[[JobId], None]) -> Callable[[JobId], None]:
+    def removed(job: JobId) -> None:
+        first(job)
+        then(job)
+
+    return removed

@@ -25,8 +25,8 @@ COLLECTIVES: Final = frozenset(
 """Functions of PyTorch, Horovod and mpi4py in which a rank waits for others."""
 _MAIN: Final = "MainThread"
 _STOPPED: Final = frozenset("Tt")
-_BUSY: Final = 0.5
-"""The part of the time between two looks in which a process that works used a processor."""
+_BUSY: Final = 0.05
+"""The part of the time between two looks in which a process that works used a processor; it may have to share one."""
 _LEAST_IO: Final = 64 * 1024
 """Bytes that a process that works has read or written between two looks."""
 
@@ -173,10 +173,7 @@ def _those(found: Sequence[Found], standing: Standing) -> tuple[Found, ...]:
 def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     others = [each for each in found if each not in odd]
     waits = Counter(each.collective for each in others if each.standing is Standing.WAITS)
-    several = sum(waits.values())
-    waiting = f"{several} others wait in {_or_none(waits)}" if several > 1 else f"another waits in {_or_none(waits)}"
-    if not waits:
-        waiting = ""
+    waiting = _waiting(waits) if waits else ""
     if not odd:
         together = Counter(each.collective for each in found if each.standing is Standing.WAITS)
         if len(found) > 1 and sum(together.values()) == len(found) and len(together) == 1:
@@ -191,6 +188,11 @@ def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     if where:
         told += f" at {where[0]}"
     return f"{told}; {waiting}." if waiting else f"{told}."
+
+
+def _waiting(waits: Counter[str]) -> str:
+    several = sum(waits.values())
+    return f"{f'{several} others wait' if several > 1 else 'another waits'} in {_or_none(waits)}"
 
 
 def _or_none(counted: Counter[str]) -> str:

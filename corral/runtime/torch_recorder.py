@@ -4,6 +4,7 @@ One file of the standard library and PyTorch alone; `torch_daemon` copies it bes
 on a socket that only this user can reach, in a thread of C++ that needs no Python, so also in a program that hangs.
 """
 
+import importlib
 import os
 
 VARIABLE = "CORRAL_FLIGHT_RECORDER"
@@ -14,9 +15,8 @@ def begin() -> None:
     """Answer in this process until it ends; a PyTorch without such a server answers nothing."""
     folder = os.environ.get(VARIABLE, "")
     try:
-        from torch._C._distributed_c10d import _WorkerServer
-
-        server = _WorkerServer(os.path.join(folder, f"recorder-{os.getpid()}.sock"))
+        parts = importlib.import_module("torch._C._distributed_c10d")
+        server = parts._WorkerServer(os.path.join(folder, f"recorder-{os.getpid()}.sock"))
     except Exception:  # a program must run as it does without Corral
         return
     import atexit

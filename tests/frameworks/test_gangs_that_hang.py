@@ -64,6 +64,16 @@ train_step()
 )
 SAVES = 'torch.save(torch.ones(2**20), f"{sys.argv[1]}.checkpoint")'
 COMPILES = 'compile("x = 1" + " + (1 + y)" * 500, "program", "exec")'
+SLOWED = (
+    HEAD
+    + """\
+import corral
+for step in range(10**6):
+    time.sleep(1.0 if rank == 1 else 0.5)
+    corral.report(step=step)
+    if step % 1000 == 999: train_step()
+"""
+)
 CLUSTER = """\
 kind: Cluster
 node: {cpu: 16, memory: 16Gi}
@@ -120,7 +130,7 @@ def test_a_rank_that_stops_inside_an_all_reduce_is_named_with_a_bundle(platform:
     assert found["why"].startswith("worker-2 is stopped in all_reduce at ")
     (event,) = [each for each in platform.client.job_events(job)["items"] if each["kind"] == "job.hung"]
     assert "3 others wait in all_reduce" in event["message"]
-    platform.corral("profile", "hangs", "stops")
+    platform.corral("profile", "hung", "stops")
     packed = b"".join(platform.client.hang_bundle(job, found["bundle"]))
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         files = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
@@ -155,3 +165,18 @@ def test_a_gang_that_waits_for_a_rank_that_works_is_not_called_hung(platform: Pl
     (platform.folder / f"{name}.meeting.enough").touch()
     assert platform.client.wait(job, timeout=400)["state"] == "succeeded"
     assert platform.client.job_hangs(job)["items"] == []
+
+
+def test_a_rank_that_is_slowed_to_half_has_half_the_score_of_its_peers(platform: Platform) -> None:
+    job = running(platform, "slowed", SLOWED, tasks=3, report=True, queue="default")
+    begun = time.monotonic()
+    scores: dict[str, float] = {}
+    while not (len(scores) == 3 and scores["worker-1"] < 0.7 and min(scores["worker-0"], scores["worker-2"]) > 0.9):
+        assert time.monotonic() - begun < 400, f"{scores}\n{platform.log(job)}"
+        time.sleep(pause(begun, most=1.0))
+        items = platform.client.job_ranks(job)["items"]
+        scores = {each["task"]: each["score"] for each in items if each["score"] is not None}
+    assert next(iter(scores)) == "worker-1"
+    assert "worker-1" in platform.corral("profile", "ranks", "slowed").splitlines()[1]
+    assert platform.client.job_hangs(job)["items"] == []
+    platform.corral("stop", job)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         JobFile,
         JobSummary,
         PlacementRecord,
+        RankScores,
         ReceiptView,
         SavedFilter,
         TaskRecord,
@@ -171,6 +172,11 @@ def resume(ref: str, *, queue: str = "") -> Call[JobDetail]:
 def job_hangs(ref: str) -> Call[HangList]:
     """Return the times that a job showed no progress any more, the latest first."""
     return call("GET", job_path(ref, "hangs"))
+
+
+def job_ranks(ref: str) -> Call[RankScores]:
+    """Return how fast the tasks of a running job make steps now, beside each other, the slowest first."""
+    return call("GET", job_path(ref, "ranks"))
 
 
 def hang_bundle(ref: str, bundle: str) -> Call[bytes]:

@@ -46,7 +46,11 @@ _TOGETHER: Final = 16
 """Tasks that are looked at at the same time."""
 _AT_ONCE: Final = 2
 """Jobs that are looked at at the same time."""
+_CONFIRMED: Final = 2
+"""Times that nothing may move in a gang before it hangs: a machine can stall for some seconds."""
 _LOG_BYTES: Final = 64 * 1024
+_CLEAR_SECONDS: Final = 3600.0
+"""Seconds between two looks for bundles that are too old."""
 _JOB: Final = TASK_LABELS.index("job_instance_id")
 _DONE: Final = {HangAction.RESTART: "It starts again.", HangAction.SUSPEND: "It is suspended.", HangAction.WARN: ""}
 _INTENTS: Final = {HangAction.RESTART: IntentKind.RESTART, HangAction.SUSPEND: IntentKind.SUSPEND}
@@ -68,6 +72,7 @@ class HangKeeper:
         self._clock = clock or control.clock
         self._terms, self._lives = Terms(), Lives(logs, samples)
         self._looking: dict[JobId, asyncio.Task[None]] = {}
+        self._cleared_at = float("-inf")
         self.looked = 0
         """Jobs whose ranks were looked at."""
 
@@ -91,6 +96,9 @@ class HangKeeper:
             life = self._lives.of(job, now) if terms is not None else None
             if terms is not None and life is not None and (terms.asked or life.steps):
                 watched[job.id] = job, terms, life
+        if now - self._cleared_at > _CLEAR_SECONDS:
+            self._cleared_at = now
+            await asyncio.to_thread(self._bundles.clear, now)
         self._terms.forget(control.world.jobs)
         self._lives.forget(control.world.jobs)
         told = [each for each in watched.values() if each[2].told]
@@ -120,18 +128,24 @@ class HangKeeper:
         now, before = self._clock.now(), life.at
         life.looked_at = now
         attempts = running_attempts(job)
-        looks = await self._looks(attempts)
+        looks, verdict = await self._judged(attempts)
+        for _ in range(_CONFIRMED - 1):
+            if verdict.hangs:
+                looks, verdict = await self._judged(attempts)
         self.looked += 1
-        verdict = judge([rank for each in looks for rank in each.ranks])
         current = self._control.world.jobs.get(job.id)
         if current is None or life.at != before or running_attempts(current).keys() != attempts.keys():
             return  # it went on meanwhile
         if not verdict.hangs and not life.overdue(terms, now):
             log.info("a silent job works", job=job.id, why=verdict.why)
             return
-        life.told = True
         files = await self._files(job, attempts, looks, verdict, life.silent_for(now))
         await self._tell(current, terms, life, verdict, files, now)
+        life.told = life.at == before
+
+    async def _judged(self, attempts: Mapping[AttemptId, str]) -> tuple[list[TaskLooks], Verdict]:
+        looks = await self._looks(attempts)
+        return looks, judge([rank for each in looks for rank in each.ranks])
 
     async def _looks(self, attempts: Mapping[AttemptId, str]) -> list[TaskLooks]:
         """Look at the tasks of a job, many at the same time."""

@@ -11,6 +11,8 @@ from starlette.routing import Route
 
 from corral.control.health.keeper import HealthKeeper
 from corral.kernel.errors import Conflict, InvalidInput
+from corral.kernel.ids import JobId
+from corral.model.hangs.scores import RankScores
 from corral.model.health.records import HealthAct, HealthSigns
 
 
@@ -25,6 +27,7 @@ class HealthDoor:
         """The routes, for control's API."""
         return [
             Route("/health", self._list),
+            Route("/health/ranks/{job}", self._ranks),
             Route("/health/act", self._act, methods=["POST"]),
             Route("/health/signs", self._signs, methods=["POST"]),
         ]
@@ -32,6 +35,11 @@ class HealthDoor:
     async def _list(self, _: Request) -> Response:
         """Every node of which anything is known."""
         return _json([] if self._keeper is None else self._keeper.views())
+
+    async def _ranks(self, request: Request) -> Response:
+        """How fast the tasks of a running job are, beside each other."""
+        job = JobId(request.path_params["job"])
+        return _json(RankScores() if self._keeper is None else self._keeper.scores(job))
 
     async def _act(self, request: Request) -> Response:
         """Move a node to another state for an administrator."""

@@ -17,6 +17,7 @@ from corral.kernel.errors import CorralError, NotFound, Unavailable
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.accounts import AuditWrite
 from corral.model.cordons import Cordon
+from corral.model.hangs.scores import RankScores
 from corral.model.health.ledger import HealthTerms
 from corral.model.health.records import HEALTH, HealthView, health_view
 from corral.model.health.signs import NODE, Sign
@@ -124,6 +125,14 @@ class HealthKeeper:
         known, now, half_life = self._known().ledger.known.values(), self._clock.now(), self.terms.half_life_seconds
         found = [health_view(each, now, half_life) for each in known]
         return sorted(found, key=lambda view: (-view.score, view.node))
+
+    def scores(self, job: JobId) -> RankScores:
+        """How fast the tasks of a running job make steps now, beside each other; none if it does not run.
+
+        Raises Unavailable until what is stored has been read.
+        """
+        watch, found = self._known(), self.control.world.jobs.get(job)
+        return RankScores() if found is None else watch.scores(job, found.run.attempt)
 
     async def act(self, node: str, cause: Cause, by: str, why: str, audit: AuditWrite | None = None) -> HealthView:
         """Move a node to another state for an administrator, and carry out what follows.

@@ -11,13 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.hangs.patience import LEAST_SECONDS, learnt
 
-_LEAST_SECONDS: Final = 600.0
-"""No task hangs that has reported a step within so many seconds."""
-_STEPS: Final = 20.0
-"""A task that hangs has made no step for as long as so many of its steps took."""
-_GAPS: Final = 5.0
-"""And for so many times its longest pause between two reports, which checkpoints and evaluations explain."""
 _LEAST_REPORTS: Final = 3
 """Reports of progress before a task's own pace is known."""
 _MOST_GANGS: Final = 2_000
@@ -67,7 +62,7 @@ class _Track:
     @property
     def limit(self) -> float:
         """Seconds without a step after which it hangs."""
-        return max(_LEAST_SECONDS, _STEPS * self.step_seconds, _GAPS * self.longest)
+        return max(LEAST_SECONDS, learnt(self.step_seconds, self.longest))
 
 
 @dataclass(slots=True)

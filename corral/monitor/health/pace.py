@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Final, NamedTuple
+
+from corral.model.hangs.scores import Progress, RankScores, peers_of, ranked
+from corral.model.hangs.scores import score as score_of
 
 SLOWER: Final = 0.2
 """The part by which a task has to be slower."""
 _WINDOW_SECONDS: Final = 600.0
 _LEAST_SECONDS: Final = 240.0
 """The shortest part of a window over which a task's pace is known."""
+_RECENT_SECONDS: Final = 300.0
+_MOST_RECENT: Final = 32
+"""Reports of one task that the score of now looks at, and their age."""
 _MOST_GANGS: Final = 2_000
 _MOST_TASKS: Final = 512
 
@@ -41,6 +46,18 @@ class _Track:
     first: float
     last_at: float
     last: float
+    recent: list[Progress] = field(default_factory=list)
+    """Its last reports, for the score of now."""
+
+    def take(self, at: float, step: float) -> None:
+        """Take a report for the score of now; a program that began again has a new pace."""
+        if self.recent and (step < self.recent[-1].step or at <= self.recent[-1].at):
+            if at <= self.recent[-1].at:
+                return
+            self.recent.clear()
+        self.recent.append(Progress(at, step))
+        while len(self.recent) > 2 and (len(self.recent) > _MOST_RECENT or self.recent[0].at < at - _RECENT_SECONDS):
+            del self.recent[0]
 
     def pace(self) -> float | None:
         """Steps per second; None if the window is too short, or the program began anew."""
@@ -72,14 +89,23 @@ class Paces:
         track = gang.tasks.get(task)
         if track is None or track.node != node:
             if len(gang.tasks) < _MOST_TASKS:
-                gang.tasks[task] = _Track(node, at, step, at, step)
+                gang.tasks[task] = track = _Track(node, at, step, at, step)
         elif at > track.last_at:
             track.last_at, track.last = at, step
+        if task in gang.tasks:
+            gang.tasks[task].take(at, step)
         if at - gang.since >= _WINDOW_SECONDS:
             yield from _slow(job, gang)
             gang.since = at
             for each in gang.tasks.values():
                 each.first_at, each.first = each.last_at, each.last
+
+    def scores(self, job: str, attempt: int) -> RankScores:
+        """How fast the tasks of a job's attempt are now, beside each other."""
+        gang = self._gangs.get(job)
+        if gang is None or gang.attempt != attempt:
+            return RankScores()
+        return ranked({task: (track.node, track.recent) for task, track in gang.tasks.items() if track.recent})
 
     def forget(self, job: str) -> None:
         """Forget a job that is over."""
@@ -89,6 +115,6 @@ class Paces:
 def _slow(job: str, gang: _Gang) -> Iterator[SlowTask]:
     known = {task: pace for task, track in gang.tasks.items() if (pace := track.pace()) is not None}
     for task, pace in known.items() if len(known) > 1 else ():
-        peers = median(other for name, other in known.items() if name != task)
-        if peers > 0 and pace < (1 - SLOWER) * peers:
-            yield SlowTask(job, gang.tasks[task].node, task, pace, peers)
+        score = score_of(known, task)
+        if score is not None and score < 1 - SLOWER:
+            yield SlowTask(job, gang.tasks[task].node, task, pace, peers_of(known, task))

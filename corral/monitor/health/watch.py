@@ -10,6 +10,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import format_duration
 from corral.model.cordons import Cordon
+from corral.model.hangs.scores import RankScores
 from corral.model.health.ledger import HealthTerms, Ledger
 from corral.model.health.records import HEALTH, NodeHealth
 from corral.model.health.signs import Sign, SignKind
@@ -59,6 +60,10 @@ class Watch:
         for slow in self._paces.reported(job, attempt, str(key), node, said.step, said.at):
             reason = f"{slow.task} made {slow.pace:.3g} steps a second, and its peers in the same gang {slow.peers:.3g}"
             self.ledger.add(Sign(SignKind.SLOW_TASK, slow.node, now, reason, job=slow.job))
+
+    def scores(self, job: JobId, attempt: int) -> RankScores:
+        """How fast the tasks of a job's attempt make steps now, beside each other."""
+        return self._paces.scores(job, attempt)
 
     def hanging(self, node_of: NodeOf, device_of: Callable[[JobId, TaskKey], int], now: float) -> None:
         """Look for tasks that hang; `device_of` tells the only device of a task, or `NODE` for none or several."""

@@ -271,3 +271,17 @@ def test_files_that_are_too_much_for_a_bundle_are_named(tmp_path: Path, monkeypa
     bundles.keep(JobId("1a"), "20261128-190000", {"a": b"x" * 8, "b": b"y" * 8, "c": b"z"}, 0.0)
     path = tmp_path / "hangs" / "1a" / "20261128-190000.tar.gz"
     assert _file(path, LEFT_OUT) == b"b\n" and _file(path, "c") == b"z"
+
+
+async def test_a_gang_that_stalls_for_one_look_alone_is_not_called_hung(site: Any) -> None:
+    watched = await site()
+    job = await watched.running(short("stalls", replicas=2, queue="lab"))
+    looked: list[AttemptId] = []
+
+    def answer(attempt: AttemptId) -> Session:
+        looked.append(attempt)
+        return Session(WAITS, WAITS) if looked.count(attempt) == 1 else Session(LOADS, WAITS)
+
+    watched.engine.answer = answer
+    await watched.look(61)
+    assert len(looked) == 4 and not await watched.told(job)

@@ -3237,6 +3237,29 @@ export interface components {
             managers: string[];
         };
         /**
+         * RankScore
+         * @description The pace of one task beside its peers'.
+         */
+        RankScore: {
+            task: string;
+            node: string;
+            /** @description The step that it reported last. */
+            step: number;
+            /** @description Over its last reports of at most five minutes; null until it has made two. */
+            stepsPerSecond: number | null;
+            /** @description Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with. */
+            score: number | null;
+            /** @description How long before the latest report of its gang its own was made. */
+            behindSeconds: number;
+        };
+        /**
+         * RankScores
+         * @description The tasks of a running job that report their steps, the slowest first.
+         */
+        RankScores: {
+            items: components["schemas"]["RankScore"][];
+        };
+        /**
          * RankTimeline
          * @description Equal spans of a rank's trace: the share of each that every part takes. The rest is idle.
          */
@@ -4504,6 +4527,8 @@ export type QueueOutcome = components['schemas']['QueueOutcome'];
 export type QueueRow = components['schemas']['QueueRow'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
+export type RankScore = components['schemas']['RankScore'];
+export type RankScores = components['schemas']['RankScores'];
 export type RankTimeline = components['schemas']['RankTimeline'];
 export type RankTimes = components['schemas']['RankTimes'];
 export type Readiness = components['schemas']['Readiness'];
