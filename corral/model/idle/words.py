@@ -17,7 +17,7 @@ def warning(name: str, spell: Spell, terms: IdleTerms, now: float, *, can_act: b
     if terms.action is Action.WARN or not can_act:
         return told
     grace = format_duration(int(terms.grace_seconds))
-    unless = "the notebook is used" if terms.unattended else "it uses them"
+    unless = "it reports work" if terms.unattended else "it uses them"
     coming = f"The job is {_DONE[terms.action]} in {grace} unless {unless}."
     if spell.extended_at:
         return f"{told} {coming}"
@@ -39,15 +39,15 @@ def would_have(name: str, user: str, said: str, action: Action, *, warns: bool) 
 
 def over(spell: Spell, now: float) -> str:
     """Tell that the devices are in use again."""
-    if not spell.wasted(now):  # it has no devices, so its notebook is used
-        return "The notebook is in use again."
+    if not spell.wasted(now):  # it has no devices, so what ended is that nobody worked in it
+        return "It reports work again."
     return f"Its devices are in use again; {_hours(spell, now)} device-hours were wasted."
 
 
 def _idle(spell: Spell, terms: IdleTerms, now: float) -> str:
     lasted = max(60, int(now - spell.since) // 60 * 60)
     if terms.unattended:
-        return f"nobody worked in it for {format_duration(lasted)}"
+        return f"it reported no work for {format_duration(lasted)}"
     which = f"{spell.idle} of its {spell.held} devices" if spell.held > 1 else "its device"
     verb = "were" if spell.held > 1 else "was"
     return f"{which} {verb} used less than {terms.below:g} % for {format_duration(lasted)}"

@@ -34,12 +34,12 @@ async def test_a_job_without_devices_is_warned_and_suspended_and_goes_on_in_anot
     assert "job.idle-warned" not in await site.told(job)
     await look(site, job, 0.0, 0.02)
     said = (await site.told(job))["job.idle-warned"]
-    assert said.startswith("Nobody worked in it for 5") and "suspended in 5m unless the notebook is used" in said
+    assert said.startswith("It reported no work for 5") and "suspended in 5m unless it reports work" in said
     await look(site, job, 0.0, 0.1)
     async with house.patience():
         await house.when(job, lambda record: record.run.suspended and record.phase == "waiting")
     (receipt,) = await site.receipts(job)
-    assert receipt.rule == "idle" and receipt.message.startswith("Nobody worked in it for 1h")
+    assert receipt.rule == "idle" and receipt.message.startswith("It reported no work for 1h")
     edit: dict[str, object] = {"queue": "other", "judged": {"queue": "lab", "priority": 10}}
     await site.store.add_intent(job, IntentKind.EDIT, edit, actor="ada", at=1.0)
     await site.store.add_intent(job, IntentKind.RESUME, actor="ada", at=1.0)

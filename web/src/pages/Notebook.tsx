@@ -3,13 +3,12 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef, useState, type ReactNode } from 'react';
-import { ApiError, call } from '../api/client';
+import { call } from '../api/client';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { JobDetail } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Fault } from '../components/Notices';
-import { Problems } from '../components/Problems';
 import { useTitle } from '../components/useTitle';
 import { requestKey } from '../lib/jobform';
 import { IDLE_TIMES, NEW_NOTEBOOK, notebookFile, notebookLine, type NotebookForm } from '../lib/notebookform';
@@ -27,7 +26,6 @@ export function Notebook() {
     },
     onSuccess: (job) => void navigate({ to: '/jobs/$ref', params: { ref: job.id } }),
   });
-  const problems = start.error instanceof ApiError ? start.error.problems : [];
   return (
     <section className="max-w-2xl pt-5">
       <h1 className="text-xl font-semibold tracking-tight">Start a notebook</h1>
@@ -47,7 +45,6 @@ export function Notebook() {
       >
         <Fields form={form} onChange={setForm} />
         {start.error && <Fault error={start.error} />}
-        {problems.length > 0 && <Problems problems={problems.map((each) => ({ ...each, line: 0 }))} />}
         <div className="flex flex-wrap items-center gap-2 pt-5">
           <button type="submit" className="btn btn-main !h-9 !px-5" disabled={start.isPending}>
             {start.isPending ? 'Starting' : 'Start'}
