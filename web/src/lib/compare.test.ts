@@ -33,7 +33,7 @@ it('draws both curves from the start of their own jobs, on one scale', () => {
   const first = { start: '2026-11-28T10:00:00Z', answer: answer('2026-11-28T10:00:00Z', [4, null, 2]) };
   const second = { start: '2026-11-28T12:00:00Z', answer: answer('2026-11-28T12:00:20Z', [3, 1]) };
   expect(overlays([first, second], 100, 10)).toEqual([
-    { name: 'loss', seconds: 35, low: 1, high: 4, curves: [{ line: 'M14.3 0L71.4 6.7', last: 2 }, { line: 'M71.4 3.3L100 10', last: 1 }] },
+    { name: 'loss', measured: false, seconds: 35, low: 1, high: 4, curves: [{ line: 'M14.3 0L71.4 6.7', last: 2 }, { line: 'M71.4 3.3L100 10', last: 1 }] },
   ]);
 });
 

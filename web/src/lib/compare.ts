@@ -89,6 +89,8 @@ export interface Curve {
 
 export interface Overlay {
   name: string;
+  /** Whether it was measured of tasks, and not reported by the programs. */
+  measured: boolean;
   /** One for each job; null where it has no such figure. */
   curves: [Curve | null, Curve | null];
   low: number;
@@ -106,6 +108,7 @@ export interface Run {
 /** The figures of two jobs by name, each drawn over the other from the start of its own job. */
 export function overlays(runs: [Run, Run], width: number, height: number): Overlay[] {
   const byName = runs.map(({ answer }) => new Map<string, SeriesView>([...named(answer).reported, ...named(answer).measured] satisfies Named[]));
+  const reported = new Set(runs.flatMap(({ answer }) => named(answer).reported.map(([name]) => name)));
   const names = [...new Set(byName.flatMap((each) => [...each.keys()]))].sort((one, other) => one.localeCompare(other));
   return names.flatMap((name) => {
     const points = runs.map((run, at) => pointsOf(run, byName[at]?.get(name)));
@@ -121,7 +124,7 @@ export function overlays(runs: [Run, Run], width: number, height: number): Overl
       const path = of.map(([second, value]) => `${round((width * second) / seconds)} ${round(y(value))}`);
       return { line: path.length === 1 ? `M${path[0]}h0` : `M${path.join('L')}`, last: last[1] };
     };
-    return [{ name, curves: [curve(points[0]), curve(points[1])], low, high, seconds }];
+    return [{ name, measured: !reported.has(name), curves: [curve(points[0]), curve(points[1])], low, high, seconds }];
   });
 }
 

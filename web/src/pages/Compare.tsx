@@ -177,14 +177,26 @@ function Curves({ jobs }: { jobs: [JobDetail, JobDetail] }) {
       {fault && <Fault error={fault} />}
       {!runs && !fault && <Skeleton rows={3} />}
       {runs && shown.length === 0 && <p className="text-sm text-muted">Neither job has figures. Programs report them with corral.report, and running tasks are measured.</p>}
-      <ul className="grid gap-x-8 gap-y-5 sm:grid-cols-2 xl:grid-cols-3">
-        {shown.map((each) => (
-          <li key={each.name} className="min-w-0">
-            <Figure overlay={each} names={[one.name, two.name]} />
-          </li>
-        ))}
-      </ul>
+      <Figures shown={shown.filter((each) => !each.measured)} names={[one.name, two.name]} />
+      {shown.some((each) => each.measured) && (
+        <details className="pt-3">
+          <summary className="cursor-pointer text-xs text-muted">What their tasks take</summary>
+          <Figures shown={shown.filter((each) => each.measured)} names={[one.name, two.name]} />
+        </details>
+      )}
     </section>
+  );
+}
+
+function Figures({ shown, names }: { shown: Overlay[]; names: [string, string] }) {
+  return (
+    <ul className="grid gap-x-8 gap-y-5 pt-2 sm:grid-cols-2 xl:grid-cols-3">
+      {shown.map((each) => (
+        <li key={each.name} className="min-w-0">
+          <Figure overlay={each} names={names} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -78,8 +78,8 @@ function Queues({ rows }: { rows: readonly FairnessRow[] }) {
       <thead>
         <tr>
           <th>Queue</th>
-          <th className="num">Owed</th>
-          <th className="num">Got</th>
+          <th className="num">Owed, device-hours</th>
+          <th className="num">Got, device-hours</th>
           <th className="num">Got of owed</th>
           <th className="num max-md:hidden">Jobs started</th>
           <th className="num max-md:hidden">Half waited up to</th>
