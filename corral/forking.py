@@ -23,8 +23,12 @@ from typing import Final, NoReturn
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
+    "corral.frameworks.runnable_job",
     "corral.model.cluster_use",
     "corral.model.estimate_views",
+    "corral.model.hangs.patience",
+    "corral.model.hangs.records",
+    "corral.model.hangs.scores",
     "corral.model.idle.records",
     "corral.model.job_edits",
     "corral.model.messages",

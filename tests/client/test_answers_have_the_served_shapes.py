@@ -14,7 +14,7 @@ from corral.client.calls import API, Call
 from docs.generate import openapi
 
 REFERENCE = "#/components/schemas/"
-BYTES = {"log", "events", "enter", "enter_by_ssh", "reach", "storage_file", "profile_file", "what_if_events"}
+BYTES = {"log", "events", "enter", "enter_by_ssh", "reach", "storage_file", "profile_file", "hang_bundle", "what_if_events"}
 """Operations whose answers are bytes; a WebSocket is no part of the document."""
 
 
