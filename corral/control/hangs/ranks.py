@@ -7,13 +7,14 @@ import base64
 import contextlib
 import json
 import pkgutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from corral.engines.base import Engine, ExecSession
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.ids import AttemptId
+from corral.profiles.answers import answers, sized
 from corral.profiles.hang import Look, Rank
 from corral.profiles.recorder import Recorded, last_recorded
 from corral.profiles.stacks import printable, read_stacks
@@ -66,13 +67,13 @@ async def _converse(session: ExecSession, looks: TaskLooks) -> None:
         "bytes": _STACK_BYTES,
         "recorder_bytes": _RECORDER_BYTES,
     }
-    await session.send(b"%d\n" % len(program) + program + json.dumps(request).encode() + b"\n")
+    await session.send(sized(program) + json.dumps(request).encode() + b"\n")
     missing = ""
-    async for answer in _answers(session):
+    async for answer in answers(session.output(), _bound()):
         if "need" in answer:
             sent = await asyncio.to_thread(py_spy_for, answer)
             missing = "" if sent else printable(why_no_py_spy(answer))
-            await session.send(b"%d\n" % len(sent) + sent)
+            await session.send(sized(sent))
         elif "process" in answer:
             _take_process(looks, answer, missing)
         elif "file" in answer:
@@ -85,28 +86,17 @@ async def _converse(session: ExecSession, looks: TaskLooks) -> None:
     _failed(looks, "The program that looks at the task ended before it had answered.")
 
 
-async def _answers(session: ExecSession) -> AsyncIterator[dict[str, Any]]:
-    """The answers, as they come. Raises InvalidInput for too many bytes, and for what is no answer."""
-    rest, size = bytearray(), 0
-    async for piece in session.output():
-        size += len(piece)
+def _bound() -> Callable[[int], None]:
+    """Count the bytes of a task's answers. Raises InvalidInput for too many."""
+    size = 0
+
+    def take(more: int) -> None:
+        nonlocal size
+        size += more
         if size > _MOST_BYTES:
             raise InvalidInput("profile-too-large", f"The task answered more than {_MOST_BYTES >> 20} MiB.")
-        *lines, tail = piece.split(b"\n")
-        for line in lines:
-            yield _answer(bytes(rest) + line)
-            rest.clear()
-        rest += tail
-    if rest:
-        yield _answer(bytes(rest))
 
-
-def _answer(line: bytes) -> dict[str, Any]:
-    with contextlib.suppress(ValueError, RecursionError):
-        if isinstance(found := json.loads(line), dict):
-            return found
-    said = printable(line.decode("utf-8", "replace").strip())[:200]
-    raise InvalidInput("profile-failed", f"The task could not be looked at: {said.rstrip('.')}.")
+    return take
 
 
 def _take_process(looks: TaskLooks, answer: Mapping[str, Any], missing: str) -> None:

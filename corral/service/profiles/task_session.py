@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge, Unavailable
 from corral.kernel.ids import AttemptId
+from corral.profiles.answers import answers, sized
 from corral.profiles.stacks import printable
 from corral.profiles.taken import Taken
 from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
@@ -20,8 +21,6 @@ from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
 COMMAND: Final = ("sh", "-c", START)
 _BESIDE_SECONDS: Final = 90.0
 """Seconds after the asked duration in which a task must have answered."""
-_MOST_LINE: Final = 6 * 1024**2
-"""Bytes of one answer: py-spy's text of one process, as JSON."""
 
 
 class TaskStream(Protocol):
@@ -76,7 +75,7 @@ async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any
     await _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
     taken: list[Taken] = []
     trace = bytearray()
-    async for answer in _answers(stream, room):
+    async for answer in answers(aiter(stream), room.take):
         if "need" in answer:
             sent = await asyncio.to_thread(py_spy_for, answer)
             await _send(stream, sent)
@@ -93,34 +92,10 @@ async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any
     return Answered((*taken, Taken(task, 0, problem="The profiler in the task ended before it had answered.")))
 
 
-async def _send(stream: TaskStream, sized: bytes, more: bytes = b"") -> None:
+async def _send(stream: TaskStream, data: bytes, more: bytes = b"") -> None:
     """Send bytes with their size before them. A command that has ended says why when it is read."""
     with contextlib.suppress(Unavailable):
-        await stream.send(b"%d\n" % len(sized) + sized + more)
-
-
-async def _answers(stream: TaskStream, room: Room) -> AsyncIterator[dict[str, Any]]:
-    """The answers, as they come. Raises TooLarge for too many bytes, and InvalidInput for what is no answer."""
-    rest = bytearray()
-    async for piece in stream:
-        room.take(len(piece))
-        *lines, tail = piece.split(b"\n")
-        for line in lines:
-            yield _answer(bytes(rest) + line)
-            rest.clear()
-        rest += tail
-        if len(rest) > _MOST_LINE:
-            raise InvalidInput("profile-failed", "The profiler in the task sent an answer that is too long.")
-    if rest:
-        yield _answer(bytes(rest))
-
-
-def _answer(line: bytes) -> dict[str, Any]:
-    with contextlib.suppress(ValueError, RecursionError):
-        if isinstance(found := json.loads(line), dict):
-            return found
-    said = printable(line.decode("utf-8", "replace").strip())[:200]
-    raise InvalidInput("profile-failed", f"The profiler could not run in the task: {said.rstrip('.')}.")
+        await stream.send(sized(data) + more)
 
 
 def _unpacked(text: object) -> bytes:

@@ -239,7 +239,7 @@ async def test_what_a_task_sends_is_bounded_and_refused_in_one_sentence(site: An
     (told,) = await watched.told(job)
     assert told["why"] == "No rank moves."
     summary = json.loads(_file(watched.bundles._folder / job / f"{told['bundle']}.tar.gz", "summary.json"))
-    assert summary["ranks"][0]["problem"] == "The task could not be looked at: Traceback ?[31m."
+    assert summary["ranks"][0]["problem"] == "The profiler could not run in the task: Traceback ?[31m."
 
 
 def _file(path: Path, name: str) -> bytes:
