@@ -14,6 +14,7 @@ import { IdleNotice } from './IdleNotice';
 import { JobCache } from './JobCache';
 import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
+import { JobRanks } from './JobRanks';
 import { JobSeries } from './JobSeries';
 import { Receipts } from './Receipts';
 import { Services } from './Services';
@@ -37,6 +38,7 @@ export function Overview({ job }: { job: JobDetail }) {
         {!ENDED.has(job.state) && <Placement job={job} />}
         {job.allowed.includes('metrics') && <JobSeries job={job} />}
         {job.allowed.includes('metrics') && <JobEfficiency job={job} />}
+        <JobRanks job={job} />
         <JobCache job={job} />
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">
