@@ -41,6 +41,13 @@ def test_what_a_new_file_calls_for_is_marked_before_it_is_there(state: Path, tmp
     assert not (state / "unfinished/containerd").exists()
 
 
+@pytest.mark.parametrize(("name", "mode"), [("config.toml", 0o600), ("corral.conf", 0o644)])
+def test_containerds_configuration_is_roots_alone(state: Path, tmp_path: Path, name: str, mode: int) -> None:
+    target = tmp_path / name
+    assert call(state, f"write_file {target} none", base64.b64encode(b"1\n")) == 0
+    assert target.stat().st_mode & 0o777 == mode
+
+
 def test_what_was_not_there_is_written_down_once_with_its_folders(state: Path, tmp_path: Path) -> None:
     target = tmp_path / "a/b/file"
     content = base64.b64encode(b"1\n")

@@ -42,7 +42,7 @@ make_folder() {
 
 # write_file PATH DIGEST [UNFINISHED]: the content comes in base64. DIGEST is that of the file that was seen, none, or any.
 # UNFINISHED is what is to be done because of it, such as the restart of a service. What was there before the first change
-# is kept.
+# is kept. A new config.toml is root's alone, as containerd's may hold the credentials of registries.
 write_file() {
   now=none
   [ ! -e "$1" ] || now=$(digest "$1")
@@ -50,7 +50,8 @@ write_file() {
   [ $# -lt 3 ] || unfinished "$3" || return
   beside=$1.corral-new
   make_folder "${1%/*}" && keep "$1" || return
-  if base64 -d >"$beside" && chmod "$(stat -c %a "$1" 2>/dev/null || echo 644)" "$beside" && sync "$beside" &&
+  case $1 in */config.toml) mode=600 ;; *) mode=644 ;; esac
+  if (umask 077 && base64 -d >"$beside") && chmod "$(stat -c %a "$1" 2>/dev/null || echo $mode)" "$beside" && sync "$beside" &&
     mv -f "$beside" "$1"; then return; fi
   rm -f "$beside"
   return 1
