@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from corral.benchmarks.workloads.outcome import Life
 
 AT_ONCE: Final = 16
-"""Submissions that are under way at a time."""
+"""Calls that are under way at a time."""
 
 
 @dataclass

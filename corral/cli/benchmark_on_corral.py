@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from corral.benchmarks.pace import Played, submit_at_pace
+from corral.benchmarks.pace import AT_ONCE, Played, submit_at_pace
 from corral.benchmarks.suite.jobs import LABEL
 from corral.benchmarks.workloads.outcome import Life
 from corral.kernel.errors import Conflict, NotFound, Unavailable
@@ -38,6 +38,8 @@ class Asked:
     image: str
     wait_seconds: float
     """How long nothing may happen before the rest is stopped."""
+    keep: bool
+    """Whether the ended jobs stay in the list of jobs."""
 
 
 def document_of(arrival: Arrival, name: str, run: str, asked: Asked) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class OnCorral:
         self._played = played
 
     async def play(self, *, speed: float, tell: Callable[[str], None]) -> None:
-        """Submit everything, wait until all has ended, and stop what is left. Raises CorralError."""
+        """Submit everything, wait until all has ended, stop what is left, and remove it. Raises CorralError."""
         total = len(self._arrivals)
         try:
             self._played.capacity = await self._capacity()
@@ -78,6 +80,8 @@ class OnCorral:
         finally:
             await self._stop_rest()
             self._played.lives = await self._lives()
+            if not self._asked.keep:
+                await self._remove(tell)
 
     async def _submit(self, number: int) -> None:
         name = f"{self._run}-{number}"
@@ -134,6 +138,22 @@ class OnCorral:
                 continue  # it has ended meanwhile
             except Unavailable as error:
                 self._played.problems.append(f"The job {job['name']} could not be stopped: {error.message}")
+
+    async def _remove(self, tell: Callable[[str], None]) -> None:
+        names = [(job["id"], job["name"]) async for job in self._jobs(())]
+        free = asyncio.Semaphore(AT_ONCE)
+
+        async def remove(job: str, name: str) -> None:
+            async with free:
+                tell(f"removing {len(names)} jobs")
+                try:
+                    await self._client.delete(job, stop=True)
+                except NotFound:
+                    return  # somebody else did
+                except (Conflict, Unavailable) as error:
+                    self._played.problems.append(f"The job {name} could not be removed: {error.message}")
+
+        await asyncio.gather(*(remove(*each) for each in names))
 
     async def _lives(self) -> list[Life]:
         """What became of the gangs that were submitted, in the order of the workload."""

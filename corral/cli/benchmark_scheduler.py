@@ -66,6 +66,7 @@ _RESOURCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,200}")
 @click.option(
     "--results", "file", default="", metavar="FILE", help="Write the figures here; default: scheduler-TIME.jsonl."
 )
+@click.option("--keep", is_flag=True, help="Leave the ended jobs in Corral's list; default: remove them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be submitted.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="How to reach the cluster; default: KUBECONFIG.")
 @click.option("--context", default="", help="The kubeconfig's context; default: its current one.")
@@ -92,9 +93,9 @@ _RESOURCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,200}")
 def scheduler_command(**asked: Any) -> int:
     """Play a workload against a scheduler: waits by class, throughput, makespan and use.
 
-    Gangs are ordinary jobs that sleep. They compete with all others, and what is left is ended; play it where that does
-    no harm. Results of several schedulers are compared with corral benchmark compare. The exit code is 1 when a gang did
-    not succeed.
+    Gangs are ordinary jobs that sleep. They compete with all others, so play it where that does no harm; what is left is
+    ended, and all are removed. Results of several schedulers are compared with corral benchmark compare. The exit code is
+    1 when a gang did not succeed.
 
     \b
     corral benchmark scheduler --scale 0.01 --unit cpu=100m
@@ -170,8 +171,8 @@ async def _on_corral(
         raise InvalidInput("bad-unit", "With --engine corral a unit is cpu=AMOUNT or devices=AMOUNT.")
     here = config.current()
     queues = _queues(asked["queues"])
-    async with AsyncClient(here.url, config.require_token(here), ca=here.ca) as client:
-        wanted = Asked(*unit, queues, asked["image"], asked["wait_seconds"])
+    async with AsyncClient(here.url, config.require_token(here), ca=here.ca, timeout=120.0) as client:
+        wanted = Asked(*unit, queues, asked["image"], asked["wait_seconds"], asked["keep"])
         await OnCorral(client, run, planned, wanted, played).play(speed=asked["speed"], tell=line.tell)
 
 
