@@ -148,7 +148,7 @@ interface ChosenProps {
 function Chosen({ jobs, onStop, onTag, onNone }: ChosenProps) {
   const live = jobs.filter(({ state }) => !ENDED.has(state) && state !== 'stopping');
   return (
-    <div role="group" aria-label="Chosen jobs" className="sticky top-12 z-10 flex items-center gap-3 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
+    <div role="group" aria-label="Chosen jobs" className="sticky top-12 z-10 flex flex-wrap items-center gap-x-3 gap-y-1.5 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
       <span role="status">{jobs.length.toLocaleString('en')} chosen</span>
       <button type="button" className="btn btn-grave !h-7" disabled={live.length === 0} title={live.length === 0 ? 'All of them are over' : undefined} onClick={() => onStop(live)}>
         Stop {live.length}
