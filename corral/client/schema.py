@@ -1148,7 +1148,7 @@ class ProblemView(TypedDict):
 class ProfileAdvice(TypedDict):
     """One piece of advice, with the figure that led to it and the share of the time that it may save."""
 
-    subject: Literal["data-loading", "imbalance", "communication", "copies", "device-use"]
+    subject: Literal["data-loading", "imbalance", "communication", "copies", "device-use", "stalls"]
     figure: float
     gain: float
     rank: str

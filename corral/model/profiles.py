@@ -161,7 +161,7 @@ class RankTimes(Record, frozen=True):
 class ProfileAdvice(Record, frozen=True):
     """One piece of advice, with the figure that led to it and the share of the time that it may save."""
 
-    subject: Annotated[str, one_of("data-loading", "imbalance", "communication", "copies", "device-use")]
+    subject: Annotated[str, one_of("data-loading", "imbalance", "communication", "copies", "device-use", "stalls")]
     figure: float
     gain: float
     rank: str

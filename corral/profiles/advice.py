@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from corral.profiles.stalls import periodic_stalls
 from corral.profiles.trace_report import RankReport, imbalance
 
 LEAST_DEVICE_USE: Final = 0.85
@@ -15,13 +16,14 @@ MOST_IMBALANCE: Final = 0.15
 MOST_DATA_WAITS: Final = 0.10
 MOST_EXPOSED: Final = 0.20
 MOST_COPIES: Final = 0.10
+MOST_STALLED: Final = 0.05
 
 
 class Advice(NamedTuple):
     """One piece of advice."""
 
     subject: str
-    """`data-loading`, `imbalance`, `communication`, `copies` or `device-use`."""
+    """`data-loading`, `imbalance`, `communication`, `copies`, `device-use` or `stalls`."""
     figure: float
     """The share of the time, or the imbalance, that led to it."""
     gain: float
@@ -35,7 +37,8 @@ def advise(ranks: Sequence[RankReport]) -> list[Advice]:
     """Return all advice, the greatest gain first."""
     if not ranks:
         return []
-    found = [*_data_loading(ranks), *_imbalance(ranks), *_communication(ranks), *_copies(ranks), *_device_use(ranks)]
+    kinds = (_data_loading, _imbalance, _communication, _copies, _device_use, _stalls)
+    found = [each for kind in kinds for each in kind(ranks)]
     return sorted(found, key=lambda each: (-each.gain, each.subject))
 
 
@@ -96,3 +99,18 @@ def _device_use(ranks: Sequence[RankReport]) -> Iterator[Advice]:
             "larger batches, torch.compile or CUDA graphs keep it busy."
         )
         yield Advice("device-use", use, idle, rank.rank, text)
+
+
+def _stalls(ranks: Sequence[RankReport]) -> Iterator[Advice]:
+    """Steps that take longer at a regular pace, of the rank that loses most by them."""
+    known = [(found, each) for each in ranks if (found := periodic_stalls(each.step_seconds)) is not None]
+    if not known:
+        return
+    stalls, rank = max(known, key=lambda each: each[0].lost)
+    share = min(1.0, stalls.lost / rank.seconds) if rank.seconds > 0 else 0.0
+    if share > MOST_STALLED:
+        text = (
+            f"One of {stalls.every:.0f} steps of {rank.rank} takes {stalls.times:.1f} times as long as the others: look at "
+            "what happens then, such as a checkpoint, an evaluation or a log, and do it less often or beside the training."
+        )
+        yield Advice("stalls", share, share, rank.rank, text)

@@ -7,6 +7,7 @@ hides (exposed), then copies, then waits for data, then idle. Without a device "
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from corral.profiles.intervals import Interval, length, shares, union, without
@@ -20,6 +21,7 @@ _WAITS: Final = ("c10d::", "gloo:", "nccl:", "mpi:", "record_param_comms")
 _COPIES: Final = ("gpu_memcpy", "gpu_memset")
 _TOP: Final = 20
 _STEP: Final = "Optimizer.step#"
+_MOST_STEPS: Final = 10_001
 COLUMNS: Final = 120
 """Equal spans into which a timeline divides a rank's trace."""
 PARTS: Final = ("computing", "exposed_communication", "copies", "data_waits", "idle")
@@ -62,6 +64,8 @@ class RankReport(NamedTuple):
     kernels: tuple[Top, ...]
     collectives: tuple[Top, ...]
     timeline: Timeline = Timeline()
+    step_seconds: tuple[float, ...] = ()
+    """From the end of each optimizer's step to that of the next; of the first 10,000."""
 
     def share(self, part: str) -> float:
         """A part of its time, named by its field, as a share of all of it."""
@@ -101,10 +105,11 @@ def report(rank: str, events: Iterable[Event]) -> RankReport:
         idle=max(0.0, seconds - computed - talked - copied - waited),
         communication=length(communication) / 1e6,
         device=found.device,
-        steps=found.steps,
+        steps=len(found.step_ends),
         operators=_top(found.by_operator),
         kernels=_top(found.by_kernel),
         collectives=_top(found.by_collective),
+        step_seconds=tuple((after - before) / 1e6 for before, after in pairwise(sorted(found.step_ends)[:_MOST_STEPS])),
         timeline=Timeline(*(shares(part, begin, end, COLUMNS) for part in (computing, exposed, copying, waiting))),
     )
 
@@ -120,7 +125,7 @@ class _Sorted:
         self.copies: list[Interval] = []
         self.loading: list[Interval] = []
         self.device = False
-        self.steps = 0
+        self.step_ends: list[float] = []
         self.by_operator: dict[str, list[float]] = {}
         self.by_kernel: dict[str, list[float]] = {}
         self.by_collective: dict[str, list[float]] = {}
@@ -150,7 +155,7 @@ class _Sorted:
                 self.operators.append(span)
             _count(self.by_operator, event)
         elif event.name.startswith(_STEP):
-            self.steps += 1
+            self.step_ends.append(event.end)
 
 
 def _count(into: dict[str, list[float]], event: Event) -> None:

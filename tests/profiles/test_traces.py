@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from corral.kernel.errors import InvalidInput
 from corral.profiles.advice import advise
 from corral.profiles.intervals import common, length, union, without
 from corral.profiles.kinds import unpacked
+from corral.profiles.stalls import periodic_stalls
 from corral.profiles.trace_events import read_events
 from corral.profiles.trace_report import COLUMNS, RankReport, imbalance, report
 
@@ -108,6 +110,49 @@ def test_communication_that_every_rank_has_is_its_own_cost() -> None:
 def test_an_idle_device_and_many_copies_are_told_by_their_gain() -> None:
     found = told(span("gemm", 0, 20, "kernel"), span("Memcpy HtoD", 20, 40, "gpu_memcpy"), span("aten::mm", 0, 100))
     assert [(each.subject, round(each.gain, 2)) for each in advise([found])] == [("device-use", 0.6), ("copies", 0.2)]
+
+
+def stepping(lengths: Sequence[float], rank: str = "worker-0") -> RankReport:
+    """The report of a rank that computes all the time, with optimizer steps at the ends of these lengths."""
+    spans, at = [], 0.0
+    for seconds in (1.0, *lengths):
+        spans += [
+            span("aten::mm", at, at + seconds),
+            span("Optimizer.step#SGD.step", at, at + seconds, "user_annotation"),
+        ]
+        at += seconds
+    return told(*spans, rank=rank)
+
+
+def test_a_step_that_stalls_at_a_regular_pace_is_told_with_what_it_costs() -> None:
+    often = stepping([10.0 if at % 5 == 4 else 1.0 for at in range(40)])
+    calm, alike = stepping([1.0] * 40, "worker-1"), stepping([1.0, 1.2] * 20)
+    (first,) = advise([often, calm])
+    assert (first.subject, first.rank) == ("stalls", "worker-0")
+    assert first.gain == pytest.approx(8 * 9.0 / (8 * 10.0 + 32 + 1.0))
+    assert first.text.startswith("One of 5 steps of worker-0 takes 10.0 times as long")
+    assert advise([calm]) == advise([alike]) == []
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        pytest.param([10.0 if at in (3, 4, 30) else 1.0 for at in range(40)], id="no pace"),
+        pytest.param([10.0 if at in (10, 20) else 1.0 for at in range(40)], id="twice is no pace"),
+        pytest.param([1.0, 10.0] * 20 + [10.0], id="every other step is the usual one"),
+        pytest.param([10.0, 1.0], id="too few steps"),
+        pytest.param([], id="none"),
+    ],
+)
+def test_what_has_no_pace_is_no_stall(lengths: list[float]) -> None:
+    assert periodic_stalls(lengths) is None
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=60))
+def test_stalls_never_cost_more_than_all_steps_took(lengths: list[float]) -> None:
+    found = periodic_stalls(lengths)
+    if found is not None:
+        assert 0 < found.lost <= sum(lengths) and found.every >= 1 and found.times > 1
 
 
 HOSTILE = {

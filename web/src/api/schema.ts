@@ -2890,7 +2890,7 @@ export interface components {
          */
         ProfileAdvice: {
             /** @enum {string} */
-            subject: "data-loading" | "imbalance" | "communication" | "copies" | "device-use";
+            subject: "data-loading" | "imbalance" | "communication" | "copies" | "device-use" | "stalls";
             figure: number;
             gain: number;
             /** @description The rank that it is about; "" for all. */
