@@ -138,7 +138,7 @@ def test_tensorboard_opens_by_a_click_for_a_job_and_by_the_list_for_several(
 
 def runs(page: Page, count: int) -> list[str]:
     """The runs that TensorBoard has read, once it has read so many."""
-    base = page.url.partition("#")[0].rstrip("/")
+    base = re.split(r"[?#]", page.url)[0].rstrip("/")  # TensorBoard writes its settings behind its address
     begun = time.monotonic()
     while len(found := page.evaluate("async (url) => (await fetch(url)).json()", f"{base}/data/runs")) < count:
         time.sleep(pause(begun))
