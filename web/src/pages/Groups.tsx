@@ -6,6 +6,7 @@ import { useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { GroupView } from '../api/types';
+import { CommandLine } from '../components/Copy';
 import { GroupDetail } from '../components/GroupDetail';
 import { GroupDialog } from '../components/GroupDialog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
@@ -47,6 +48,11 @@ export function Groups() {
               <button type="button" className="btn" onClick={() => setMaking(true)}>
                 New group
               </button>
+            </p>
+          )}
+          {list.data && (
+            <p className="pt-4">
+              <CommandLine line="corral groups" className="-ml-1.5" />
             </p>
           )}
         </div>

@@ -5,8 +5,10 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import * as ask from '../api/queries';
 import { ENDED } from '../api/types';
+import { CommandLine } from '../components/Copy';
 import { Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
+import { jobLine } from '../lib/cli';
 
 const route = getRouteApi('/frame/jobs/$ref/open/$task/$port');
 
@@ -33,6 +35,9 @@ export function OpenService() {
       <div className="pt-4">
         {error || unknown ? <Fault error={error ?? unknown} retry={() => void refetch()} /> : !(job && ENDED.has(job.state)) && <Skeleton />}
       </div>
+      <p className="pt-4">
+        <CommandLine line={jobLine('open', ref, task, port)} className="-ml-1.5" />
+      </p>
       <p className="pt-4 text-sm">
         <Link to="/jobs/$ref" params={{ ref }} className="link">
           Back to the job
