@@ -194,7 +194,7 @@ def test_a_plan_has_the_steps_of_each_host_and_does_none(servers: SshHosts, tmp_
     assert (one["name"], one["obstacles"], two["steps"]) == ("one", [], [])
     assert len(two["obstacles"]) == 1
     kinds = [step["kind"] for step in one["steps"] if step["needed"]]
-    assert kinds[-4:] == ["file", "kubeadm", "chart", "chart"]
+    assert kinds[-5:] == ["file", "kubeadm", "file", "chart", "chart"]
     configuration = next(step for step in one["steps"] if step["title"] == "write /etc/kubernetes/corral.yaml")
     assert f"+  advertiseAddress: {servers.address['one']}" in configuration["detail"]
     assert not Path("/etc/kubernetes/corral.yaml").exists() and not Path("/etc/sysctl.d/90-corral.conf").exists()

@@ -1,6 +1,6 @@
 /** Keeps what is on screen current: the server's events say which answers are stale, and those are asked for again. */
 
-import { useQueryClient, type QueryClient } from '@tanstack/react-query';
+import { useQueryClient, type Query, type QueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useState, type ReactNode } from 'react';
 import { address } from './client';
 import { stream } from './sse';
@@ -12,6 +12,9 @@ const Connected = createContext(true);
 export const useConnected = () => useContext(Connected);
 
 const SETTLE_MS = 350;
+
+/** Whether a reader waits for a further page of it: to ask for it anew would throw that page away. */
+const getsMore = ({ state }: Query) => state.fetchStatus === 'fetching' && state.fetchMeta?.fetchMore !== undefined;
 
 /** Collects stale keys and refreshes each at most once per `SETTLE_MS`, so that a storm of events costs few requests. */
 export class Refresher {
@@ -37,10 +40,14 @@ export class Refresher {
     this.jobs = new Set();
     const { configured, alerted, idle } = this;
     this.configured = this.alerted = this.idle = false;
-    void this.client.invalidateQueries({
-      predicate: ({ queryKey: [kind, job] }) =>
-        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (alerted && kind === 'alerts') || (idle && kind === 'idle') || (kind === 'job' && jobs.has(String(job))),
-    });
+    const stale = ({ queryKey: [kind, job] }: Query) =>
+      kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (alerted && kind === 'alerts') || (idle && kind === 'idle') || (kind === 'job' && jobs.has(String(job)));
+    if (this.client.getQueryCache().findAll({ predicate: (query) => stale(query) && getsMore(query) }).length > 0) {
+      this.jobs = jobs;
+      Object.assign(this, { configured, alerted, idle });
+      this.timer = setTimeout(() => this.flush(), SETTLE_MS);
+    }
+    void this.client.invalidateQueries({ predicate: (query) => stale(query) && !getsMore(query) });
   }
 
   refreshAll(): void {
