@@ -89,7 +89,7 @@ def test_every_benchmark_and_all_of_corrals_own_files_are_read() -> None:
     listed = {each.name.partition(":")[0] for name in names() for each in read_suite(suite_text(name)).benchmarks}
     assert listed | {"mem-bw"} == set(KINDS)
     assert [rule.name for rule in read_rules(rules_text(""))] == ["failed", "slower", "later"]
-    with pytest.raises(NotFound, match="cannot be read"):
+    with pytest.raises(NotFound, match="is neither a suite"):
         suite_text("nowhere.yaml")
 
 

@@ -108,5 +108,6 @@ def test_options_out_of_bounds_are_refused(platform: Platform, words: tuple[str,
 def test_a_task_without_python_is_told_in_one_sentence(platform: Platform) -> None:
     job = platform.submit(one("plain", "echo ready; exec sleep 1000"))
     platform.printed(job, "main-0", "ready")
+    platform.until(job, lambda found: found["tasks"]["running"] == 1)  # a log may be there before its state
     told = platform.run("profile", "plain")
     assert (told.returncode, told.stderr) == (1, "main-0: No Python process runs in this task.\n")
