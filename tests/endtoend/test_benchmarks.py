@@ -101,7 +101,7 @@ def test_a_workload_is_played_as_jobs_and_its_figures_are_kept(platform: Platfor
     told = json.loads(done.stdout)
     assert (told["gangs"], told["ended"], told["problems"]) == (6, 6, [])
     assert [(each["class"], each["ended"]) for each in told["classes"]] == [("one", 4), ("gang", 2)]
-    assert told["makespanSeconds"] >= 0.4 and 0 < told["use"] < 1 and told["capacityUnits"] > 0
+    assert told["makespanSeconds"] > 0.29 and 0 < told["use"] < 1 and told["capacityUnits"] > 0
     (line,) = lines(results).values()
     assert line["node"] == "corral" and line["few/return_code"] == 0 and line["few/one_wait_p50_time"] >= 0
     assert len(platform.client.jobs(q="bench-", state="succeeded", limit=20)["items"]) >= 6, "--keep leaves them"

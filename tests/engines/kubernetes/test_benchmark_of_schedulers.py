@@ -57,7 +57,7 @@ def test_gangs_run_and_end_and_nothing_of_them_is_left(scheduled: ControlPlane, 
     code, told, messages = played(scheduled, namespace, tmp_path, "--name", "kube-scheduler")
     assert code == 0, messages
     assert (told["gangs"], told["ended"], told["problems"]) == (6, 6, [])
-    assert told["capacityUnits"] >= 8 and told["makespanSeconds"] >= 0.7
+    assert told["capacityUnits"] >= 8 and told["makespanSeconds"] > 0.4
     assert {each["class"]: each["started"] for each in told["classes"]} == {"one": 4, "gang": 2}
     line = json.loads((tmp_path / "results.jsonl").read_text())
     assert line["node"] == "kube-scheduler" and line["few/gang_wait_p99_time"] >= 0
