@@ -26,6 +26,19 @@ _DEEPEST: Final = 100
 _WEEK: Final = 7 * 86_400.0
 
 
+class _Spec(msgspec.Struct, rename="camel"):
+    """The part of a job's document that is read here."""
+
+    idle_seconds: int = 0
+
+
+class _Document(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+
+
 class IdleJobs:
     """Jobs with idle devices."""
 
@@ -58,7 +71,7 @@ class IdleJobs:
             raise Conflict("job-over", f"Job {record.name} is over already ({record.phase}).")
         now, rule = self._context.clock.now(), await self._rule(record)
         line = self._context.line(actor, "job.extend-idle", job_resource(record), decision, why=why)
-        own = int(msgspec.json.decode(record.doc)["spec"].get("idleSeconds", 0))
+        own = _DOCUMENT.decode(record.doc).spec.idle_seconds
         seconds = float(own or (rule.for_seconds if rule is not None else 0))
         spell = await self._store.extend_idle(record.id, seconds, why, now, actor=actor.user, audit=line)
         return idle_view(IdleRow(record.id, record.name, record.user, record.queue, True, spell), now)
