@@ -36,8 +36,13 @@ kubernetes:
     apiVersion: kubeproxy.config.k8s.io/v1alpha1
     kind: KubeProxyConfiguration
     conntrack: {maxPerCore: 0, min: 0}
+    ---
+    apiVersion: kubelet.config.k8s.io/v1beta1
+    kind: KubeletConfiguration
+    evictionHard: {memory.available: 50Mi}
+    imageGCHighThresholdPercent: 100
 """
-"""What hosts in namespaces need: their kernel forbids both to them."""
+"""What hosts in namespaces need: their kernel forbids the first two to them, and this machine's disk may be full."""
 
 
 class Cluster:
@@ -159,16 +164,18 @@ def test_hosts_become_nodes_and_a_cut_leaves_no_difference(cluster: Cluster) -> 
     assert ready == {HEAD: "True", "gpu1": "True", "gpu2": "True"}
     assert {each["status"]["nodeInfo"]["kubeletVersion"] for each in nodes} == {"v1.34.4"}
     assert state_of(cluster, "gpu1") == state_of(cluster, "gpu2")
+    images = cluster.machines.run("gpu1", f"ctr -n k8s.io images list | grep ^{BUSYBOX}")
+    assert "io.cri-containerd.pinned=pinned" in images, "a kubelet does not remove it where the disk is full"
 
 
 def test_pods_of_two_workers_reach_each_other(cluster: Cluster) -> None:
     server = _pod("server", "gpu1", "while true; do echo hello | nc -l -p 8080; done")
     cluster.kubectl("apply -f -", json.dumps(server).encode())
-    cluster.kubectl("wait --for=condition=Ready pod/server --timeout=150s")
+    cluster.kubectl("wait --for=condition=Ready pod/server --timeout=600s")
     address = cluster.kubectl("get pod server -o jsonpath={.status.podIP}").strip()
     client = _pod("client", "gpu2", f"until nc {address} 8080 </dev/null | grep hello; do sleep 0.2; done")
     cluster.kubectl("apply -f -", json.dumps(client).encode())
-    cluster.kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/client --timeout=150s")
+    cluster.kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/client --timeout=600s")
     assert cluster.kubectl("logs client").strip() == "hello"
     cluster.kubectl("delete pod server client --now")
 

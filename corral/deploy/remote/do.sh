@@ -129,11 +129,13 @@ received() {
   sha256sum --check --quiet list || { echo 'corral: damaged'; return 1; }
 }
 
+# import_images NAME...: pinned, as a kubelet would remove unused ones where the disk is full, and no registry has them.
 import_images() {
   received || return
   while read -r _ file; do
     ctr -n k8s.io images import "$file" || return
   done <list
+  for name; do ctr -n k8s.io images label "$name" io.cri-containerd.pinned=pinned || return; done
   cd / && rm -rf "$STATE/received"
 }
 

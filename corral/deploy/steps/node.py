@@ -140,7 +140,7 @@ class _Node:
         names = tuple(name for archive in absent for name in archive.images)
         sent = tuple(archive.file for archive in absent)
         title = f"import {len(names)} images" if len(names) > 1 else f"import the image {names[0]}"
-        yield Step("image", title, detail=names, call=("import_images",), content=listing(sent), files=sent)
+        yield Step("image", title, detail=names, call=("import_images", *names), content=listing(sent), files=sent)
 
     def _cluster(self) -> Iterator[Step]:
         if self.host.name == self.first:
