@@ -171,11 +171,11 @@ def test_hosts_become_nodes_and_a_cut_leaves_no_difference(cluster: Cluster) -> 
 def test_pods_of_two_workers_reach_each_other(cluster: Cluster) -> None:
     server = _pod("server", "gpu1", "while true; do echo hello | nc -l -p 8080; done")
     cluster.kubectl("apply -f -", json.dumps(server).encode())
-    cluster.kubectl("wait --for=condition=Ready pod/server --timeout=600s")
+    cluster.kubectl("wait --for=condition=Ready pod/server --timeout=500s")
     address = cluster.kubectl("get pod server -o jsonpath={.status.podIP}").strip()
     client = _pod("client", "gpu2", f"until nc {address} 8080 </dev/null | grep hello; do sleep 0.2; done")
     cluster.kubectl("apply -f -", json.dumps(client).encode())
-    cluster.kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/client --timeout=600s")
+    cluster.kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/client --timeout=500s")
     assert cluster.kubectl("logs client").strip() == "hello"
     cluster.kubectl("delete pod server client --now")
 
