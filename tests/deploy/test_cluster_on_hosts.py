@@ -278,5 +278,6 @@ def test_a_worker_that_is_reset_is_as_it_was_found_and_can_join_again(cluster: C
     assert code == 0, said
     assert "gpu2" not in cluster.kubectl("get nodes")
     assert as_found(cluster.machines, "gpu2").splitlines() == cluster.found.splitlines()
+    cluster.write_list(_SETTINGS)  # as the other hosts have it: a test before this one changed the second worker alone
     report = cluster.up()
     assert "join head as a worker" in report["gpu2"]["done"] and not report["gpu1"]["done"]
