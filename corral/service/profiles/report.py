@@ -77,7 +77,8 @@ def _traces(good: Good, _: str) -> dict[str, Any]:
 
 def _times(rank: RankReport) -> RankTimes:
     tops = {name: _tops(getattr(rank, name)) for name in ("operators", "kernels", "collectives")}
-    return RankTimes(**{**rank._asdict(), **tops, "timeline": RankTimeline(*rank.timeline)})
+    shown = {name: value for name, value in rank._asdict().items() if name != "step_seconds"}
+    return RankTimes(**{**shown, **tops, "timeline": RankTimeline(*rank.timeline)})
 
 
 def _tops(found: Iterable[Top]) -> tuple[ProfileTop, ...]:
