@@ -7,9 +7,9 @@ A Cluster document may contain queues in short form; a Queue document of the sam
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
@@ -30,6 +30,9 @@ from corral.spec.storage import StorageDocument
 
 IN_FORCE: Final = "default"
 """The name of the Policy document that is in force."""
+_DEEPEST: Final = 100
+"""Queues above each other that are followed."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -140,3 +143,18 @@ def to_document(document: Document) -> dict[str, Any]:
 def writes_default(cluster: ClusterDocument) -> bool:
     """Whether a Cluster document itself defines the queue `default`."""
     return "default" in cluster.queue_shapes
+
+
+def rule_of(
+    configuration: Configuration, queue: str, pick: Callable[[QueueDocument | PolicyDocument], T | None]
+) -> T | None:
+    """The rule that holds for a queue: its own, that of the nearest queue above it, or the policy's."""
+    for _ in range(_DEEPEST):
+        found = configuration.queues.get(queue)
+        if found is None:
+            break
+        rule = pick(found)
+        if rule is not None:
+            return rule
+        queue = found.parent
+    return pick(configuration.policy) if configuration.policy is not None else None

@@ -7,11 +7,10 @@ from typing import Final
 
 from corral.control.core.world import Job
 from corral.kernel.ids import JobId
-from corral.model.configuration import Configuration
+from corral.model.configuration import Configuration, rule_of
 from corral.model.hangs.patience import HangAction, HangTerms
 from corral.spec.hang_rule import HangRule
 
-_DEEPEST: Final = 100
 """Queues above a queue that are looked through; documents cannot have a circle."""
 _NEVER: Final = frozenset({"notebook"})
 """Types of jobs that wait for people."""
@@ -40,7 +39,7 @@ class Terms:
             return None
         queue = job.terms.queue
         if queue not in self._rules:
-            self._rules[queue] = _terms(rule_of(configuration, queue))
+            self._rules[queue] = _terms(rule_of(configuration, queue, lambda each: each.hangs))
         terms = self._rules[queue] or _UNASKED
         return terms.within(own) if own else terms
 
@@ -54,16 +53,3 @@ def _terms(rule: HangRule | None) -> HangTerms | None:
     if rule is None:
         return None
     return HangTerms(float(rule.at_least), float(rule.at_most), HangAction(rule.action), True)
-
-
-def rule_of(configuration: Configuration, name: str) -> HangRule | None:
-    """The rule that holds for a queue: its own, that of the nearest queue above it, or the policy's."""
-    at = name
-    for _ in range(_DEEPEST):
-        queue = configuration.queues.get(at)
-        if queue is None:
-            break
-        if queue.hangs is not None:
-            return queue.hangs
-        at = queue.parent
-    return configuration.policy.hangs if configuration.policy is not None else None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from corral.model.configuration import Configuration
+from corral.model.configuration import Configuration, rule_of
 from corral.model.idle.machine import Action, IdleTerms
 from corral.spec.idle_rule import IdleRule
 
-_DEEPEST: Final = 100
 """Queues above a queue that are looked through; documents cannot have a circle."""
 
 
@@ -39,20 +38,7 @@ def rules_of(configuration: Configuration) -> Mapping[str, IdleTerms]:
     """The terms of each queue that has any: its own, those of the nearest queue above it, or the policy's."""
     found = {}
     for name in configuration.queues:
-        rule = rule_of(configuration, name)
+        rule = rule_of(configuration, name, lambda each: each.idle)
         if rule is not None and rule.below > 0:
             found[name] = _terms(rule)
     return found
-
-
-def rule_of(configuration: Configuration, name: str) -> IdleRule | None:
-    """The rule that holds for a queue."""
-    at = name
-    for _ in range(_DEEPEST):
-        queue = configuration.queues.get(at)
-        if queue is None:
-            break
-        if queue.idle is not None:
-            return queue.idle
-        at = queue.parent
-    return configuration.policy.idle if configuration.policy is not None else None
