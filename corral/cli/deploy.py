@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
+from corral.cli.deploy_options import (
+    bundle_option,
+    chosen_hosts,
+    content_of,
+    hosts_argument,
+    packages_option,
+    skip_option,
+    survey_of,
+    timeout_option,
+)
+from corral.cli.deploy_running import COMMANDS
 from corral.cli.exit_codes import OK, REFUSED, UNREACHABLE
 from corral.cli.output import output_option, paint, say, show, table
-from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
+from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.plug_ins import plug_ins
 
 if TYPE_CHECKING:
-    from corral.deploy.checks.connection import Refusal
     from corral.deploy.checks.findings import Finding
-    from corral.deploy.checks.report import Survey
-    from corral.deploy.hosts.reader import Host, Hosts
     from corral.deploy.steps.bundle import Bundle
     from corral.deploy.steps.step import HostPlan
 
 _MARKS: Final = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "failure": ("✘", "red")}
-_BYTES: Final = 1024 * 1024
-"""Bytes of a list of hosts, or of a file that one is read from."""
 
 
-@click.group("deploy")
+@click.group("deploy", cls=CommandGroup)
 def deploy_command() -> None:
     """Make bare machines a cluster, over SSH."""
 
@@ -72,11 +77,11 @@ def init_command(file: Path, from_inventory: Path | None, **others: tuple[Path, 
     if len(chosen) + (from_inventory is not None) > 1:
         raise InvalidInput("several-origins", "Name one list to read from.")
     if from_inventory is not None:
-        data, notes = read_inventory(_content(from_inventory), str(from_inventory))
+        data, notes = read_inventory(content_of(from_inventory), str(from_inventory))
         origin = str(from_inventory)
     elif chosen:
         ((name, paths),) = chosen.items()
-        data, notes = plug_ins("corral.host_lists")[name].load().read([(str(path), _content(path)) for path in paths])
+        data, notes = plug_ins("corral.host_lists")[name].load().read([(str(path), content_of(path)) for path in paths])
         origin = " and ".join(str(path) for path in paths)
     else:
         data, notes, origin = {}, [], ""
@@ -89,30 +94,12 @@ def init_command(file: Path, from_inventory: Path | None, **others: tuple[Path, 
     return OK
 
 
-_hosts_argument = click.argument("hosts", type=click.Path(dir_okay=False, path_type=Path), default="hosts.yaml")
-_timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(1, 3600),
-    default=60.0,
-    show_default=True,
-    help="Seconds that a host may take for an answer.",
-)
-
-
-_bundle_option = click.option(
-    "--bundle",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Install programs and images from this folder.",
-)
-
-
 @deploy_command.command("check")
-@_hosts_argument
+@hosts_argument
 @click.option("--host", "names", metavar="NAME", multiple=True, help="Look at this host alone; can be repeated.")
 @click.option("--ports/--no-ports", default=True, show_default=True, help="Try the ports between all pairs of hosts.")
 @click.option("--all", "everything", is_flag=True, help="Show what is good, too.")
-@_timeout_option
+@timeout_option
 @output_option
 def check_command(
     hosts: Path, names: tuple[str, ...], ports: bool, everything: bool, timeout: float, output: str
@@ -129,8 +116,8 @@ def check_command(
     """
     from corral.deploy.checks.report import count, document, findings_of
 
-    chosen = _chosen(hosts, names)
-    survey = _survey(chosen, hosts, seconds=timeout, ports=ports)
+    chosen = chosen_hosts(hosts, names)
+    survey = survey_of(chosen, hosts, seconds=timeout, ports=ports)
     findings = findings_of(chosen, survey)
     failures = count(findings, "failure")
     if not show(
@@ -148,13 +135,13 @@ def check_command(
 
 
 @deploy_command.command("plan")
-@_hosts_argument
+@hosts_argument
 @click.option(
     "--host", "names", metavar="NAME", multiple=True, help="Show the steps of this host alone; can be repeated."
 )
-@_bundle_option
+@bundle_option
 @click.option("--all", "everything", is_flag=True, help="Show the steps that are done already, too.")
-@_timeout_option
+@timeout_option
 @output_option
 def plan_command(
     hosts: Path, names: tuple[str, ...], bundle: Path | None, everything: bool, timeout: float, output: str
@@ -174,134 +161,89 @@ def plan_command(
     return _plan(hosts, names, found, everything=everything, timeout=timeout, output=output)
 
 
+@deploy_command.command("bundle")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@output_option
+def bundle_command(folder: Path, file: Path, output: str) -> int:
+    """Make one FILE of the bundle in FOLDER, for networks without registries.
+
+    FOLDER has `bin`, `cni`, `images`, and if wanted `packages` and `charts`. What is in FILE is listed with size, SHA-256,
+    version and licence, and that list is in it too. `plan`, `up`, `add-node`, `upgrade` and `diff` take it (--bundle), and
+    refuse one that was altered or cut off.
+
+    \b
+    corral deploy bundle bundle bundle-1.34.4.tar
+    corral deploy up --bundle bundle-1.34.4.tar
+    """
+    from corral.deploy.remote.bundle_file import pack
+
+    manifest = pack(folder, file)
+    data = [{"path": path, **entry.to_document()} for path, entry in manifest.files.items()]
+    if not show(data, output, names=list(manifest.files)):
+        rows = [
+            (path, each.size, each.digest[:12], each.version, each.licence) for path, each in manifest.files.items()
+        ]
+        click.echo(table(("FILE", "BYTES", "SHA-256", "VERSION", "LICENCE"), rows))
+        say(f"{file} has {len(manifest.files)} files for {manifest.architecture}.")
+    return OK
+
+
 @deploy_command.command("up")
-@_hosts_argument
+@hosts_argument
 @click.option("--host", "names", metavar="NAME", multiple=True, help="Prepare this host alone; can be repeated.")
-@click.option(
-    "--packages",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Install packages from the .deb files of this folder, not from the sources of the hosts.",
-)
-@_bundle_option
+@packages_option
+@bundle_option
+@skip_option
 @click.option("--dry-run", is_flag=True, help="Show the plan, and do nothing.")
-@_timeout_option
+@timeout_option
 @output_option
 def up_command(
-    hosts: Path, names: tuple[str, ...], packages: Path | None, bundle: Path | None, dry_run: bool, timeout: float,
-    output: str,
+    hosts: Path, names: tuple[str, ...], packages: Path | None, bundle: Path | None, skipped: tuple[str, ...],
+    dry_run: bool, timeout: float, output: str,
 ) -> int:  # fmt: skip
     """Make the machines of the list HOSTS (hosts.yaml) a cluster of Kubernetes.
 
+    The hosts are checked first, and one whose failure would stop its steps or do harm is left out (see the check).
     What is so already is left alone, so it can be run again at any time, also after it was cut. A host that fails does
     not stop the others, and each has a log in a folder beside the list. Without a bundle the hosts are only prepared:
-    packages, swap, modules, settings of the kernel. Ends with 4 when a host is not prepared, and with 5 when none could
-    be reached.
+    packages, swap, modules, settings of the kernel. Where the list asks for Corral, it ends with the portal's address,
+    and with a one-time sign-in link until an administrator has signed in. Ends with 4 when a host is not prepared, and
+    with 5 when none could be reached.
 
     \b
     corral deploy up
     corral deploy up --bundle bundle --host gpu1
     """
+    from corral.cli.deploy_portal import with_certificate
     from corral.cli.deploy_up import Given, up
 
     given = Given(packages, bundle)
     if dry_run:
         return _plan(hosts, names, given.bundle(), everything=False, timeout=timeout, output=output)
-    whole = _chosen(hosts, ())
-    chosen = {host.name for host in _chosen(hosts, names).hosts}
-    return up(whole, chosen, hosts, lambda: _survey(whole, hosts, seconds=timeout, ports=False), given, output)
-
-
-@deploy_command.command("status")
-@_hosts_argument
-@_timeout_option
-@output_option
-def status_command(hosts: Path, timeout: float, output: str) -> int:
-    """Show every component of the cluster on the machines of the list HOSTS (hosts.yaml): health, version, since when.
-
-    Units are asked of systemd on each host, nodes and the system's pods of Kubernetes. Ends with 4 when a component is
-    not well, and with 5 when no host could be reached.
-
-    \b
-    corral deploy status
-    corral deploy status lab.yaml -o json
-    """
-    from corral.cli.deploy_status import status
-
-    return status(_chosen(hosts, ()), hosts, timeout=timeout, output=output)
-
-
-@deploy_command.command("reset")
-@_hosts_argument
-@click.option("--host", "names", metavar="NAME", multiple=True, help="Reset this worker alone; can be repeated.")
-@click.option(
-    "--cluster",
-    prompt="The name of the cluster that is reset",
-    metavar="NAME",
-    help="The cluster's name, in agreement.",
-)
-def reset_command(hosts: Path, names: tuple[str, ...], cluster: str) -> int:
-    """Take back what `up` made on the machines of the list HOSTS (hosts.yaml); all that runs there ends, and its data goes.
-
-    Files are restored or removed, and so are packages, settings of the kernel, links and rules of the network. Asks for
-    the cluster's name. A worker that is reset alone is no longer a node; drain it first. Ends with 4 when a host failed;
-    run it again then.
-
-    \b
-    corral deploy reset --host gpu2 --cluster lab
-    """
-    from corral.cli.deploy_reset import reset
-
-    whole = _chosen(hosts, ())
-    return reset(whole, {host.name for host in _chosen(hosts, names).hosts}, hosts, cluster)
-
-
-@deploy_command.group("certs")
-def certs_group() -> None:
-    """Look after the certificates of the cluster's control planes."""
-
-
-@certs_group.command("status")
-@_hosts_argument
-@_timeout_option
-@output_option
-def certs_status_command(hosts: Path, timeout: float, output: str) -> int:
-    """Show when the certificates of the control planes end; those that end within 30 days are marked.
-
-    Ends with 4 when one has ended, or a control plane does not tell.
-
-    \b
-    corral deploy certs status
-    """
-    from corral.cli.deploy_status import certificates
-
-    return certificates(_chosen(hosts, ()), hosts, timeout=timeout, output=output)
-
-
-@certs_group.command("renew")
-@_hosts_argument
-def certs_renew_command(hosts: Path) -> int:
-    """Renew all certificates that kubeadm made, and restart each control plane, one after the other.
-
-    Running jobs go on. Kubernetes does not answer for some seconds where there is one control plane.
-
-    \b
-    corral deploy certs renew
-    """
-    from corral.cli.deploy_status import renew
-
-    return renew(_chosen(hosts, ()), hosts)
+    whole = with_certificate(chosen_hosts(hosts, ()), hosts)
+    chosen = {host.name for host in chosen_hosts(hosts, names).hosts}
+    return up(
+        whole,
+        chosen,
+        hosts,
+        lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
+        given,
+        skipped,
+        output,
+    )
 
 
 def _plan(
     hosts: Path, names: tuple[str, ...], bundle: Bundle | None, *, everything: bool, timeout: float, output: str
 ) -> int:
     """Look at the hosts, and show the steps of those named."""
+    from corral.cli.deploy_portal import with_certificate
     from corral.deploy.steps.plan import plan_of
 
-    whole = _chosen(hosts, ())
-    chosen = {host.name for host in _chosen(hosts, names).hosts}
-    survey = _survey(whole, hosts, seconds=timeout, ports=False)
+    whole = with_certificate(chosen_hosts(hosts, ()), hosts)
+    chosen = {host.name for host in chosen_hosts(hosts, names).hosts}
+    survey = survey_of(whole, hosts, seconds=timeout, ports=False)
     plans = [each for each in plan_of(whole, survey, bundle) if each.name in chosen]
     data = {"cluster": whole.cluster, "hosts": [each.to_document() for each in plans]}
     if not show(data, output, names=[each.name for each in plans if each.changes]):
@@ -327,33 +269,6 @@ def _print_plan(plan: HostPlan, *, everything: bool) -> None:
         click.echo(f"  · {note}")
 
 
-def _chosen(path: Path, names: Sequence[str]) -> Hosts:
-    """Read the list, and keep the hosts of these names, or all."""
-    from corral.deploy.hosts.reader import load_hosts
-    from corral.spec.errors import did_you_mean, shorten
-
-    found = load_hosts(_content(path), filename=str(path))
-    for name in names:
-        if found.named(name) is None:
-            hint = did_you_mean(name, [host.name for host in found.hosts])
-            raise NotFound("no-such-host", f"{path} has no host {shorten(name)}{hint or '.'}")
-    return replace(found, hosts=tuple(host for host in found.hosts if not names or host.name in names))
-
-
-def _survey(hosts: Hosts, path: Path, *, seconds: float, ports: bool) -> Survey:
-    """Look at the hosts, and tell on standard error of each that answered or did not."""
-    from corral.deploy.remote.survey import look_at
-
-    begun: list[str] = []
-
-    def told(host: Host, refusal: Refusal | None) -> None:
-        begun.append(host.name)
-        says = "answered" if refusal is None else f"not reached: {refusal.message}"
-        say(f"[{len(begun)}/{len(hosts.hosts)}] {host.name}: {says}")
-
-    return asyncio.run(look_at(hosts, path.absolute(), seconds=seconds, ports=ports, told=told))
-
-
 def _print(findings: Sequence[Finding], *, everything: bool) -> None:
     shown = [each for each in findings if everything or each.level != "ok"]
     rows = [(paint(*_MARKS[each.level]), each.host, each.check, each.message) for each in shown]
@@ -371,17 +286,6 @@ def _print(findings: Sequence[Finding], *, everything: bool) -> None:
         click.echo(f"  {check} ({told}): {remedy}")
 
 
-def _content(path: Path) -> bytes:
-    """Return the bytes of a file; the parser refuses one byte more than it takes."""
-    try:
-        with path.open("rb") as opened:
-            return opened.read(_BYTES + 1)
-    except FileNotFoundError:
-        raise NotFound("no-such-file", f"There is no file {path}.") from None
-    except OSError as error:
-        raise InvalidInput("unreadable-file", f"{path} cannot be read: {error.strerror}.") from None
-
-
 def _write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet, whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -394,3 +298,7 @@ def _write_new(path: Path, text: str) -> None:
         raise CorralError("unwritable-file", f"{path} cannot be written: {error.strerror}.") from None
     finally:
         beside.unlink(missing_ok=True)
+
+
+for _command in COMMANDS:
+    deploy_command.add_command(_command)

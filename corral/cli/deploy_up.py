@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from corral.deploy.steps.step import HostPlan
 
 _MARKS: Final = {"prepared": ("✔", "green")}
-Look = Callable[[], "Survey"]
+Look = Callable[[bool], "Survey"]
+"""Looks at all hosts, and tries the ports between them if that is True."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,14 @@ class Given:
         return None if self.bundle_folder is None else bundle_of(self.bundle_folder)
 
 
-def up(whole: Hosts, names: set[str], path: Path, look: Look, given: Given, output: str) -> int:
-    """Look, do what is needed on the hosts of these names, look again, and show what came of it."""
+def up(
+    whole: Hosts, names: set[str], path: Path, look: Look, given: Given, skipped: Sequence[str], output: str
+) -> int:  # fmt: skip
+    """Look, do what is needed on the hosts of these names, look again, and show what came of it.
+
+    A host whose check fails is left out, unless that check is among those `skipped`.
+    """
+    from corral.cli.deploy_portal import portal_of
     from corral.deploy.remote.work import do_steps, logs_at
     from corral.deploy.steps.outcome import document, without_effect
     from corral.deploy.steps.plan import plan_of
@@ -60,26 +67,50 @@ def up(whole: Hosts, names: set[str], path: Path, look: Look, given: Given, outp
     bundle = given.bundle()
     with logs_at(logs):
         try:
-            survey = look()
+            survey = look("all" not in skipped)
             plans = {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in names}
-            outcomes = {name: _barred(plan, survey) for name, plan in plans.items() if plan.bars}
+            outcomes = _left_out(whole, plans, survey, skipped)
             able = {name: plan for name, plan in plans.items() if name not in outcomes}
             told = asyncio.run(do_steps(whole, able, path, logs, packages, lambda host, says: say(f"{host}: {says}")))
             outcomes |= told
             if any(each.done for each in told.values()):
                 say("Looking whether all of it holds.")
-                plans = {plan.name: plan for plan in plan_of(whole, look(), bundle) if plan.name in names}
+                survey = look(False)
+                plans = {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in names}
                 outcomes = {name: without_effect(each, plans[name]) for name, each in outcomes.items()}
         except KeyboardInterrupt:
             say("Interrupted. Run it again to go on.")
             raise
     ordered = list(plans.values())
     failed = [plan.name for plan in ordered if outcomes[plan.name].state != "prepared"]
-    if not show(document(whole.cluster, ordered, outcomes, str(logs)), output, names=failed):
+    portal = portal_of(whole, survey, plans, outcomes)
+    report = document(whole.cluster, ordered, outcomes, str(logs)) | (
+        {"portal": portal.to_document()} if portal else {}
+    )
+    if not show(report, output, names=failed):
         _print(ordered, outcomes, logs)
+        if portal is not None:
+            portal.show(path)
     if ordered and all(outcomes[plan.name].state == "not reached" for plan in ordered):
         return UNREACHABLE
     return REFUSED if failed else OK
+
+
+def _left_out(
+    whole: Hosts, plans: Mapping[str, HostPlan], survey: Survey, skipped: Sequence[str]
+) -> dict[str, Outcome]:  # fmt: skip
+    """The outcomes of hosts on which nothing is done; a host where nothing is to be done needs no check."""
+    from corral.deploy.checks.before_up import passed_over, refusals_before_up
+    from corral.deploy.steps.outcome import Outcome
+
+    outcomes = {name: _barred(plan, survey) for name, plan in plans.items() if plan.bars}
+    for name, refusal in refusals_before_up(whole, survey, skipped).items():
+        if name in plans and name not in outcomes and plans[name].doable:
+            outcomes[name] = Outcome("obstructed", (), refusal)
+            say(f"{name}: left out: {refusal.message}")
+    for each in passed_over(whole, survey, plans.keys()):
+        say(f"{each.host}: goes on all the same: {each.check}: {each.message}")
+    return outcomes
 
 
 def _barred(plan: HostPlan, survey: Survey) -> Outcome:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from corral.deploy.checks.facts import Facts, parse_facts
+from corral.deploy.checks import ours
+from corral.deploy.checks.facts import Facts, Service, parse_facts
 from corral.deploy.hosts.reader import Hosts, load_hosts
+from corral.deploy.steps import balancer, files, flannel, kubeadm
+from corral.deploy.steps.plan import PACKAGES
 
 GOOD: Final = """\
 Welcome to this machine.
@@ -94,3 +98,31 @@ def of_host(number: int, *changes: tuple[str, str]) -> Facts:
 def hosts(document: str = LIST) -> Hosts:
     """A list of hosts."""
     return load_hosts(document)
+
+
+def installed(host: Facts, chosen: Hosts, first: bool) -> Facts:
+    """The facts of a host on which every step was done."""
+    wanted = {
+        files.MODULES_FILE: files.modules_text(),
+        files.SYSCTLS_FILE: files.sysctls_text(),
+        files.CONTAINERD_FILE: files.CONTAINERD,
+        ours.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT,
+        ours.KUBELET_UNIT_FILE: files.KUBELET_UNIT,
+        flannel.CNI_FILE: flannel.CNI,
+    }
+    if first:
+        wanted[files.KUBEADM_FILE] = kubeadm.init_text(
+            ours.MARK, chosen, chosen.hosts[0], host.reached, balancer.endpoint(chosen)
+        )
+        wanted[files.NETWORK_FILE] = flannel.network_text(ours.MARK, chosen.kubernetes.pod_subnet)
+    there = ("/etc/kubernetes/kubelet.conf", *(("/etc/kubernetes/admin.conf",) * first))
+    return replace(
+        host,
+        packages=dict.fromkeys(PACKAGES, "1"),
+        files={path: text.encode() for path, text in wanted.items()},
+        modules=dict.fromkeys(files.MODULES, "loaded"),
+        sysctls={files.sysctl_name(name): value for name, value in files.SYSCTLS.items()},
+        versions={"containerd": "v2.1.9", "kubeadm": "v1.34.4", "kubelet": "v1.34.4"},
+        services=dict.fromkeys(("containerd", "kubelet"), Service("active", "enabled")),
+        leftovers=there,
+    )

@@ -73,6 +73,10 @@ class SshHosts:
         """Run a command in the network of a host."""
         _run("ip", "netns", "exec", self._namespace(name), *command)
 
+    def outside(self, name: str) -> str:
+        """The end of a host's link that is on the bridge."""
+        return f"v{self.bridge.name[3:].replace('-', '')}{self.address[name].rpartition('.')[2]}"
+
     def processes(self, name: str) -> set[str]:
         """The ids of the processes in the network of a host."""
         return set(_run("ip", "netns", "pids", self._namespace(name)).split())
@@ -96,7 +100,7 @@ class SshHosts:
         namespace, address = self._namespace(name), self.address[name]
         _run("ip", "netns", "add", namespace)
         self._namespaces.append(namespace)
-        outside = f"v{self.bridge.name[3:].replace('-', '')}{address.rpartition('.')[2]}"
+        outside = self.outside(name)
         _run(
             "ip",
             "link",

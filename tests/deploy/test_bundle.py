@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
-import json
-import struct
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from corral.deploy.checks import ours
 from corral.deploy.checks.facts import Facts, Service
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
@@ -23,43 +20,21 @@ from corral.deploy.remote.joining import Starts, joining_text
 from corral.deploy.remote.sending import archive_of
 from corral.deploy.remote.ssh import NotReached
 from corral.deploy.steps import files, kubeadm
-from corral.deploy.steps.bundle import KUBERNETES, PLUGINS, RUNTIME, Bundle
+from corral.deploy.steps.bundle import Bundle
 from corral.deploy.steps.plan import plan_of
 from corral.deploy.steps.step import HostPlan, Joining
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.spec.errors import SpecError
+from tests.deploy.bundles import ARM, DIGEST, PROXY, image, program, small_bundle
 from tests.deploy.facts import hosts, of_host
 
-X86, ARM = 62, 183
-DIGEST = f"sha256:{'a' * 64}"
 TOKEN = "abcdef.0123456789abcdef"
 COMMAND = f"kubeadm join 10.0.0.9:6443 --token {TOKEN} --discovery-token-ca-cert-hash sha256:{'b' * 64}"
-PROXY = "registry.k8s.io/kube-proxy:v1.34.4"
-
-
-def program(machine: int = X86, mark: bytes = b"") -> bytes:
-    return b"\x7fELF\x02\x01" + bytes(12) + struct.pack("<H", machine) + mark
-
-
-def image(path: Path, *names: str, index: Any = None, digest: str = DIGEST) -> None:
-    notes = [{"digest": digest, "annotations": {"io.containerd.image.name": name}} for name in names]
-    data = json.dumps({"manifests": notes} if index is None else index).encode()
-    with tarfile.open(path, "w") as archive:
-        entry = tarfile.TarInfo("./index.json")
-        entry.size = len(data)
-        archive.addfile(entry, io.BytesIO(data))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for part, names in (("bin", (*RUNTIME, *KUBERNETES)), ("cni", PLUGINS)):
-        (tmp_path / part).mkdir()
-        for name in names:
-            (tmp_path / part / name).write_bytes(program(mark=name.encode()))
-    (tmp_path / "images").mkdir()
-    image(tmp_path / "images/proxy.tar", PROXY)
-    image(tmp_path / "images/etcd.tar", "registry.k8s.io/etcd:3.6.5-0")
-    return tmp_path
+    return small_bundle(tmp_path)
 
 
 def plan(name: str, bundle: Bundle | None, **known: Facts) -> HostPlan:
@@ -98,9 +73,17 @@ def test_a_control_plane_gets_all_images_and_begins_the_cluster(folder: Path) ->
     assert calls(found)[-4:] == ["write_file", "start_cluster", "write_file", "apply_network"]
     (imported,) = [step for step in found.doable if step.call[0] == "import_images"]
     assert len(imported.files) == 2
-    assert [step.title for step in found.later] == [
-        "install Corral with PostgreSQL in the cluster corral, or bring it up to date"
-    ]
+    assert not found.later
+
+
+@pytest.mark.parametrize("path", ["/opt/cni/bin/portmap", "/usr/local/bin/runc"])
+def test_a_program_that_is_lost_comes_back_and_the_service_that_is_marked_is_restarted(folder: Path, path: str) -> None:
+    whole = node(folder)
+    own = replace(whole, programs={name: digest for name, digest in whole.programs.items() if name != path})
+    found = plan("gpu1", bundle_of(folder), head=of_host(1), gpu1=own)
+    (installed,) = [step for step in found.doable if step.kind == "program"]
+    assert installed.detail == (path,)
+    assert [step.call for step in found.doable if step.kind == "service"] == [("restart", installed.call[1])]
 
 
 def test_without_a_bundle_only_a_host_with_its_programs_goes_on(folder: Path) -> None:
@@ -134,8 +117,8 @@ def node(folder: Path, **changes: Any) -> Facts:
         leftovers=("/etc/kubernetes/kubelet.conf",),
         files={
             files.CONTAINERD_FILE: files.CONTAINERD.encode(),
-            files.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT.encode(),
-            files.KUBELET_UNIT_FILE: files.KUBELET_UNIT.encode(),
+            ours.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT.encode(),
+            ours.KUBELET_UNIT_FILE: files.KUBELET_UNIT.encode(),
         },
     )
     return replace(there, **changes)
@@ -176,7 +159,7 @@ def test_a_bundle_that_cannot_be_this_host_s_is_an_obstacle(folder: Path) -> Non
     assert bar == "the bundle has kubeadm v1.33.1, and the list asks for v1.34.4"
     old = replace(other, programs={}, versions={"kubeadm": "v1.34.4", "kubelet": "v1.33.1"})
     (bar,) = plan("gpu1", bundle_of(folder), gpu1=old).bars
-    assert "up does not upgrade nodes" in bar
+    assert bar.endswith("up does not upgrade nodes to v1.34.4: corral deploy upgrade does")
 
 
 def test_a_folder_that_is_no_bundle_is_refused(folder: Path) -> None:
@@ -233,8 +216,8 @@ def test_a_file_that_shrinks_while_it_is_sent_ends_the_sending(tmp_path: Path) -
 
 
 def join(code: int, output: str) -> bytes:
-    async def ask(name: str) -> tuple[int, str]:
-        assert name == "head"
+    async def ask(name: str, plane: bool) -> tuple[int, str]:
+        assert name == "head" and not plane
         return code, output
 
     return asyncio.run(joining_text(chosen().hosts[1], Joining("head", True, "10.0.0.1:6443", "10.0.0.2"), ask))

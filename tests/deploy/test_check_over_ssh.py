@@ -96,9 +96,29 @@ def test_three_hosts_are_looked_at_and_the_ports_between_them_tried(servers: Ssh
     assert closed["message"] == "port 10250 (the kubelet) finds no way from three"
     assert closed["remedy"]
     assert [each["level"] for each in found(report, "one", "ports")] == ["ok"]
+    assert [each["level"] for each in found(report, "one", "udp")] == ["ok"]
+    for name, other in (("two", "three"), ("three", "two")):  # an answer finds no way either
+        assert [each["message"] for each in found(report, name, "udp")] == [
+            f"port 8472 (the pods' network) is not answered from {other}"
+        ]
     wait_for(lambda: not servers.processes("one") - before)  # sshd's own process of a session ends a moment after it
     pins = (tmp_path / "a b" / "hosts.known_hosts").read_text().splitlines()
     assert sorted(line.split()[0] for line in pins) == ["one", "three", "two"]
+
+
+def test_a_way_that_loses_large_packets_alone_is_found(servers: SshHosts, tmp_path: Path) -> None:
+    """The interfaces of both ends say 1500 bytes, and what lies between them takes 1400."""
+    link = servers.outside("one")
+    two_hosts = "\n".join(line for line in THREE.splitlines() if "three" not in line) + "\n"
+    subprocess.run(["ip", "link", "set", link, "mtu", "1400"], check=True)
+    try:
+        _, report, _ = check(servers, tmp_path, two_hosts)
+    finally:
+        subprocess.run(["ip", "link", "set", link, "mtu", "1500"], check=True)
+    for name, other in (("one", "two"), ("two", "one")):
+        lost = [each["message"] for each in found(report, name, "mtu") if each["level"] == "failure"]
+        assert lost == [f"packets of up to 1500 bytes from {other} are lost on the way, and small ones are not"]
+        assert not found(report, name, "udp")
 
 
 def test_a_host_key_is_pinned_at_the_first_look_and_a_changed_one_is_refused(servers: SshHosts, tmp_path: Path) -> None:
@@ -194,7 +214,7 @@ def test_a_plan_has_the_steps_of_each_host_and_does_none(servers: SshHosts, tmp_
     assert (one["name"], one["obstacles"], two["steps"]) == ("one", [], [])
     assert len(two["obstacles"]) == 1
     kinds = [step["kind"] for step in one["steps"] if step["needed"]]
-    assert kinds[-5:] == ["file", "kubeadm", "file", "chart", "chart"]
+    assert kinds[-5:] == ["file", "file", "kubeadm", "file", "chart"]
     configuration = next(step for step in one["steps"] if step["title"] == "write /etc/kubernetes/corral.yaml")
     assert f"+  advertiseAddress: {servers.address['one']}" in configuration["detail"]
     assert not Path("/etc/kubernetes/corral.yaml").exists() and not Path("/etc/sysctl.d/90-corral.conf").exists()

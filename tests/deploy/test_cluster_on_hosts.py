@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -15,91 +13,16 @@ from typing import Any, Final
 
 import pytest
 
+from corral.deploy.steps.kubeadm import CLOSED
+from tests.deploy.cluster_on_hosts import FULL, GUARD, HEAD, SETTINGS, TIMEOUT, WORKERS, Cluster, as_found, state_of
+from tests.deploy.corral_on_hosts import LINK, SECTION, Portal, on_a_worker, over_two_workers
 from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.machines import Machines
 from tests.testbeds.kubernetes.images import BUSYBOX
 from tests.waiting import pause
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(bool(bundle.missing()), reason=bundle.missing())]
-GUARD = 900
-"""Seconds against hanging."""
-HEAD, WORKERS = "head", ("gpu1", "gpu2")
-_KUBECTL: Final = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 _TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
-_TIMEOUT: Final = ("--timeout", "300")
-_SETTINGS: Final = """\
-kubernetes:
-  containerd: |
-    [plugins."io.containerd.cri.v1.runtime"]
-    restrict_oom_score_adj = true
-  kubeadm: |
-    apiVersion: kubeproxy.config.k8s.io/v1alpha1
-    kind: KubeProxyConfiguration
-    conntrack: {maxPerCore: 0, min: 0}
-    ---
-    apiVersion: kubelet.config.k8s.io/v1beta1
-    kind: KubeletConfiguration
-    evictionHard: {memory.available: 50Mi}
-    imageGCHighThresholdPercent: 100
-"""
-"""What hosts in namespaces need: their kernel forbids the first two to them, and this machine's disk may be full."""
-
-
-class Cluster:
-    """Three hosts, and `corral deploy` with a list of them."""
-
-    def __init__(self, machines: Machines, folder: Path) -> None:
-        self.machines, self.folder = machines, folder
-        self.listed = folder / "hosts.yaml"
-        self.found = ""
-        """What the second worker was before all else."""
-        self.write_list(_SETTINGS)
-
-    def write_list(self, settings: str) -> None:
-        """Write the list of hosts with these settings of Kubernetes."""
-        lines = ["cluster: lab", f"ssh: {{user: admin, key: {self.machines.key}}}", "hosts:"]
-        for name, address in self.machines.address.items():
-            role = "control-plane" if name == HEAD else "worker"
-            lines.append(f"  {name}: {{address: {address}, roles: [{role}]}}")
-        self.listed.write_text("\n".join(lines) + "\n" + settings)
-
-    def words(self, *words: str) -> list[str]:
-        """A command of `corral deploy` for these hosts."""
-        return [sys.executable, "-m", "corral.cli.main", "deploy", *words, str(self.listed)]
-
-    def up(self, *options: str) -> dict[str, Any]:
-        """The report of an `up` that prepared every host, by host."""
-        command = self.words("up", *_TIMEOUT, "--bundle", str(bundle.bundle()), "-o", "json", *options)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{self.logs()[-4000:]}"
-        return {each["name"]: each for each in json.loads(done.stdout)["hosts"]}
-
-    def cut_up(self, at: str, *options: str, begun: Callable[[], object] = lambda: None) -> None:
-        """Start an `up`, and kill it with -9 once it told of a step with this title and `begun` has returned."""
-        command = self.words("up", *_TIMEOUT, "--bundle", str(bundle.bundle()), *options)
-        env = os.environ | {"TMPDIR": str(self.machines.home)}
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
-        assert process.stderr is not None
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if f"] {at}" in line:
-                begun()
-                break
-        os.kill(process.pid, signal.SIGKILL)
-        process.stderr.close()
-        assert process.wait(timeout=GUARD) == -signal.SIGKILL, "".join(said)
-
-    def ask(self, *words: str) -> tuple[int, str, str]:
-        """The exit code, standard output and standard error of another command of `corral deploy`."""
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, check=False, timeout=GUARD)
-        return done.returncode, done.stdout, done.stderr
-
-    def kubectl(self, words: str, text: bytes = b"") -> str:
-        return self.machines.run(HEAD, f"{_KUBECTL} {words}", text)
-
-    def logs(self) -> str:
-        return "".join(path.read_text() for path in (self.folder / "hosts.logs").glob("*.log"))
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +38,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster(machines, tmp_path_factory.mktemp("lab"))
         made.found = as_found(machines, WORKERS[1])
         machines.run(HEAD, f"iptables -A {closed}")
-        made.cut_up("init --config", "--host", HEAD, "--host", WORKERS[0], begun=lambda: _wait_for_manifests(machines))
+        chosen = ("--host", HEAD, "--host", WORKERS[0])
+        # The check would find the port that is closed here.
+        made.cut_up("init --config", *chosen, "--skip-check", "ports", begun=lambda: _wait_for_manifests(machines))
         machines.run(HEAD, f'pkill -9 -f "[k]ubeadm init"; iptables -D {closed}')
-        report = made.up("--host", HEAD, "--host", WORKERS[0])
+        report = made.up(given=made.packed())
         assert "init --config /etc/kubernetes/corral.yaml" in report[HEAD]["done"]
-        report = made.up()
-        assert not report[HEAD]["done"] and "join head as a worker" in report[WORKERS[1]]["done"]
+        assert "join head as a worker" in report[WORKERS[1]]["done"]
         yield made
     finally:
         machines.stop()
@@ -130,31 +54,6 @@ def _wait_for_manifests(machines: Machines) -> None:
     machines.run(HEAD, "until [ -e /etc/kubernetes/manifests/etcd.yaml ]; do sleep 0.1; done")
 
 
-def as_found(machines: Machines, name: str) -> str:
-    """All of a host that a cluster could change: files with their modes and digests, and what of it is in memory."""
-    return machines.run(
-        name,
-        "find /etc /usr /opt /var/lib /root /home -xdev ! -path /var/lib/dpkg/\\* ! -path /var/lib/apt/\\* "
-        '! -path /var/lib/systemd/\\* ! -path /etc/ld.so.cache ! -path /usr/share/\\* -printf "%p %m %l\\n" | sort; '
-        "find /etc /opt /usr/local -type f ! -name ld.so.cache -exec sha256sum {} + | sort; ls -A /var/lib/containerd; "
-        'dpkg-query -W; cat /etc/passwd; ip -o link | cut -d" " -f2; ip route; iptables-save | sed -n "/^-/p"; '
-        "findmnt -rno TARGET | sort; systemctl list-unit-files --state=enabled --no-legend; "
-        "cat /proc/sys/net/ipv4/ip_forward",
-    )
-
-
-def state_of(cluster: Cluster, name: str) -> str:
-    """All that `up` makes on a worker, as text: the same on two workers."""
-    return cluster.machines.run(
-        name,
-        "cat /etc/containerd/config.toml /etc/systemd/system/containerd.service /etc/systemd/system/kubelet.service "
-        "/etc/cni/net.d/* /etc/sysctl.d/90-corral.conf; cd /; sha256sum usr/local/bin/* opt/cni/bin/*; "
-        "ls -A /var/lib/corral/unfinished /var/lib/corral/deploy /etc/kubernetes /run/corral*; "
-        "systemctl is-enabled containerd kubelet; systemctl is-active containerd kubelet; dpkg-query -W; "
-        "ctr -n k8s.io images list -q | grep -v ^sha256 | sort",
-    )
-
-
 def test_hosts_become_nodes_and_a_cut_leaves_no_difference(cluster: Cluster) -> None:
     nodes = json.loads(cluster.kubectl("get nodes -o json"))["items"]
     ready = {
@@ -162,7 +61,7 @@ def test_hosts_become_nodes_and_a_cut_leaves_no_difference(cluster: Cluster) -> 
         for each in nodes
     }
     assert ready == {HEAD: "True", "gpu1": "True", "gpu2": "True"}
-    assert {each["status"]["nodeInfo"]["kubeletVersion"] for each in nodes} == {"v1.34.4"}
+    assert {each["status"]["nodeInfo"]["kubeletVersion"] for each in nodes} == {f"v{cluster.version}"}
     assert state_of(cluster, "gpu1") == state_of(cluster, "gpu2")
     images = cluster.machines.run("gpu1", f"ctr -n k8s.io images list | grep ^{BUSYBOX}")
     assert "io.cri-containerd.pinned=pinned" in images, "a kubelet does not remove it where the disk is full"
@@ -173,7 +72,7 @@ def test_pods_of_two_workers_reach_each_other(cluster: Cluster) -> None:
     cluster.kubectl("apply -f -", json.dumps(server).encode())
     cluster.kubectl("wait --for=condition=Ready pod/server --timeout=500s")
     address = cluster.kubectl("get pod server -o jsonpath={.status.podIP}").strip()
-    client = _pod("client", "gpu2", f"until nc {address} 8080 </dev/null | grep hello; do sleep 0.2; done")
+    client = _pod("client", "gpu2", f"until nc -w 5 {address} 8080 </dev/null | grep hello; do sleep 0.2; done")
     cluster.kubectl("apply -f -", json.dumps(client).encode())
     cluster.kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/client --timeout=500s")
     assert cluster.kubectl("logs client").strip() == "hello"
@@ -188,7 +87,7 @@ def test_the_dns_of_the_cluster_is_ready(cluster: Cluster) -> None:
 
 
 def test_a_second_up_does_nothing(cluster: Cluster) -> None:
-    cluster.write_list(_SETTINGS)
+    cluster.write_list(SETTINGS)
     cluster.up()
     report = cluster.up()
     assert {name: (each["state"], each["done"]) for name, each in report.items()} == dict.fromkeys(
@@ -196,8 +95,27 @@ def test_a_second_up_does_nothing(cluster: Cluster) -> None:
     )
 
 
+def test_the_diff_names_what_someone_changed_on_a_host(cluster: Cluster) -> None:
+    cluster.write_list(SETTINGS)
+    code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given))
+    assert (code, text) == (0, ""), f"{text} {said}"
+    changed = "/etc/sysctl.d/90-corral.conf"
+    cluster.machines.run("gpu1", f"rm /opt/cni/bin/portmap; echo odd >>{changed}")
+    digest = cluster.machines.run("gpu1", f"sha256sum {changed}")[:12]
+    code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given), "-o", "json")
+    assert code == 1, said
+    found = [(each["host"], each["kind"], each["what"], each["found"]) for each in json.loads(text)["differences"]]
+    assert found == [
+        ("gpu1", "file", changed, f"sha256:{digest}"),
+        ("gpu1", "program", "/opt/cni/bin/portmap", "absent"),
+        ("gpu1", "service", "containerd", "enabled, active, not restarted since its files changed"),
+    ]
+    report = cluster.up("--host", "gpu1")
+    assert f"change {changed}" in report["gpu1"]["done"]
+
+
 def test_a_service_is_restarted_after_a_cut_between_its_file_and_its_restart(cluster: Cluster) -> None:
-    cluster.write_list(_SETTINGS.replace("containerd: |\n", "containerd: |\n    # changed\n"))
+    cluster.write_list(SETTINGS.replace("containerd: |\n", "containerd: |\n    # changed\n"))
     cluster.cut_up("restart containerd", "--host", "gpu2")
     report = cluster.up("--host", "gpu2")
     assert set(report["gpu2"]["done"]) <= {"change /etc/containerd/config.toml", "restart containerd"}
@@ -214,11 +132,11 @@ def test_the_status_names_each_component_and_what_is_not_well(cluster: Cluster) 
     parts = _components(cluster, lambda parts: all(part["good"] for part in parts))
     named = {(part["host"], part["name"]): part for part in parts}
     for host in cluster.machines.address:
-        assert named[host, "kubelet"]["version"] == named[host, "node"]["version"] == "v1.34.4"
+        assert named[host, "kubelet"]["version"] == named[host, "node"]["version"] == f"v{cluster.version}"
         assert named[host, "containerd"]["since"]
     assert {"etcd-head", "kube-apiserver-head"} <= {name for _, name in named}
     cluster.machines.run("gpu1", "systemctl stop kubelet")
-    code, text, said = cluster.ask("status", *_TIMEOUT)
+    code, text, said = cluster.ask("status", *TIMEOUT)
     cluster.machines.run("gpu1", "systemctl start kubelet")
     assert code == 4, said
     assert re.search(r"✘ +gpu1 +kubelet +inactive", text) and "gpu1: journalctl -u kubelet" in text
@@ -251,7 +169,7 @@ def _components(cluster: Cluster, wanted: Callable[[list[dict[str, Any]]], bool]
     """The components of the cluster as soon as they are as wanted."""
     begun = time.monotonic()
     while True:
-        code, text, said = cluster.ask("status", *_TIMEOUT, "-o", "json")
+        code, text, said = cluster.ask("status", *TIMEOUT, "-o", "json")
         parts: list[dict[str, Any]] = json.loads(text)["components"]
         if code in (0, 4) and wanted(parts):
             return parts
@@ -260,24 +178,170 @@ def _components(cluster: Cluster, wanted: Callable[[list[dict[str, Any]]], bool]
 
 
 def _ends(cluster: Cluster) -> dict[str, str]:
-    code, text, said = cluster.ask("certs", "status", *_TIMEOUT, "-o", "json")
+    code, text, said = cluster.ask("certs", "status", *TIMEOUT, "-o", "json")
     assert code == 0, said
     return {each["name"]: each["ends"] for each in json.loads(text)["certificates"]}
 
 
 def _pod(name: str, node: str, script: str) -> dict[str, Any]:
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", script]}
-    spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
+    spec = {"nodeName": node, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def test_a_worker_that_is_reset_is_as_it_was_found_and_can_join_again(cluster: Cluster) -> None:
-    code, _, said = cluster.ask("reset", "--host", "gpu2", "--cluster", "other")
+def test_a_removed_worker_is_as_it_was_found_also_after_a_cut(cluster: Cluster) -> None:
+    code, _, said = cluster.ask_of("remove-node", "gpu2", "--cluster", "other")
     assert code == 2 and "repeat that name" in said
-    code, _, said = cluster.ask("reset", "--host", "gpu2", "--cluster", "lab")
-    assert code == 0, said
+    cluster.kubectl("apply -f -", json.dumps(_pod("lonely", "gpu2", "exec sleep 10000")).encode())
+    cluster.kubectl("wait --for=condition=Ready pod/lonely --timeout=500s")
+    code, text, said = cluster.ask_of("remove-node", "gpu2", "--cluster", "lab", "-o", "json")
+    assert code == 4, said
+    (refused,) = json.loads(text)["hosts"]
+    assert refused["message"] == "tasks run on it that nobody would start again: default/lonely"
+    assert "SchedulingDisabled" in cluster.kubectl("get node gpu2")
+    assert cluster.kubectl("get pod lonely -o jsonpath={.status.phase}").strip() == "Running"
+    words = ("remove-node", "gpu2", "--cluster", "lab", "--end-tasks")
+    cluster.cut("gpu2: take back what up made", cluster.words_of(*words))
+    code, _, said = cluster.ask_of(*words)
+    assert code == 0 and "Take gpu2 off hosts.yaml" in said, said
     assert "gpu2" not in cluster.kubectl("get nodes")
     assert as_found(cluster.machines, "gpu2").splitlines() == cluster.found.splitlines()
-    cluster.write_list(_SETTINGS)  # as the other hosts have it: a test before this one changed the second worker alone
+    code, text, said = cluster.ask_of(*words, "--dry-run")
+    assert code == 0 and text == "gpu2\n", said
+
+
+def test_an_added_worker_takes_nothing_until_it_is_validated_also_after_a_cut(cluster: Cluster) -> None:
+    cluster.write_list(SETTINGS)  # as the other hosts have it: a test before this one changed the second worker alone
+    code, _, said = cluster.ask_of("remove-node", "gpu2", "--cluster", "lab", "--end-tasks")
+    assert code == 0, said
+    words = ("add-node", "gpu2", *TIMEOUT, *FULL, "--bundle", str(cluster.given))
+    taints = "get node gpu2 -o jsonpath={.spec.taints[*].key}"
+
+    def joined() -> None:
+        cluster.kubectl("wait --for=create node/gpu2 --timeout=500s")
+        assert CLOSED in cluster.kubectl(taints).split()
+
+    cluster.cut("] join head as a worker", cluster.words_of(*words), begun=joined)
+    code, text, said = cluster.ask_of(*words, "-o", "json")
+    assert code == 0, f"{text} {said}"
+    (added,) = json.loads(text)["hosts"]
+    assert added["state"] == "added" and added["done"][-2:] == ["validate it by a pod", "offer it to the scheduler"]
+    assert CLOSED not in cluster.kubectl(taints).split()
+    assert CLOSED not in cluster.machines.run("gpu2", "cat /var/lib/kubelet/kubeadm-flags.env")
+    assert not cluster.kubectl("-n kube-system get pods --field-selector metadata.name=corral-validation-gpu2").strip()
     report = cluster.up()
-    assert "join head as a worker" in report["gpu2"]["done"] and not report["gpu1"]["done"]
+    assert not any(each["done"] for each in report.values())
+
+
+def bundle_of_portal(cluster: Cluster) -> Path:
+    """What the cluster runs, with this Corral."""
+    return bundle.with_corral(cluster.folder / "corral", cluster.given)
+
+
+@pytest.fixture(scope="module")
+def portal(cluster: Cluster) -> Iterator[Portal]:
+    """Corral, as `up` installs it in the cluster, and its administrator, who signed in by the link that `up` ended with."""
+    given = bundle_of_portal(cluster)
+    cluster.write_list(SETTINGS + SECTION)
+    code, text, said = cluster.ask("up", *TIMEOUT, *FULL, "--bundle", str(given))
+    assert code == 0, f"{text}\n{said}\n{cluster.logs()[-6000:]}"
+    last = text.splitlines()[-1]
+    link = LINK.search(last)
+    assert link is not None, text
+    person = Portal(cluster.folder / "ada", link[0].partition("/sign-in")[0], cluster.folder / "hosts.portal.pem")
+    assert f"Portal: {person.url}" in text and cluster.machines.address[HEAD] in person.url
+    person.corral("login", "--ca", str(person.ca), link[0])
+    assert "link" in person.corral("login", "--ca", str(person.ca), link[0], code=4).lower(), "it is used up"
+    assert link[1] not in cluster.logs()
+    yield person
+
+
+def test_up_ends_with_the_portal_and_a_link_that_admits_once(cluster: Cluster, portal: Portal) -> None:
+    code, text, said = cluster.ask("up", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    assert code == 0, said
+    assert f"Portal: {portal.url}" in text and not LINK.search(text), "an administrator has signed in"
+    assert "PRIVATE KEY" not in cluster.logs() and "PRIVATE KEY" not in text + said
+    assert "PRIVATE KEY" not in portal.ca.read_text()
+    assert cluster.machines.run(HEAD, "stat -c %a /etc/kubernetes/corral-portal.pem").strip() == "600"
+    kept = cluster.machines.run(
+        "gpu1", "stat -c %a:%u /var/lib/corral-data/database /var/lib/corral-data/blobs"
+    ).split()
+    assert kept == ["700:999", "700:1000"]
+
+
+def test_a_job_runs_over_two_workers_and_is_stopped(cluster: Cluster, portal: Portal) -> None:
+    serve = "echo listening; while true; do echo hello | nc -l -p 8080; done"
+    call = 'until nc -w 5 "$(peer:server-0:host)" 8080 </dev/null | grep hello; do sleep 0.2; done; sleep 1000'
+    job = portal.submit(over_two_workers("pair", serve, call))
+    portal.until(job, "running")
+    pods = cluster.kubectl(f"-n corral get pods -l corral.dev/job={job} -o jsonpath={{.items[*].spec.nodeName}}")
+    assert set(pods.split()) == set(WORKERS)
+    portal.until_printed(job, "client-0", "hello")
+    assert "listening" in portal.corral("logs", job, "server-0")
+    portal.corral("stop", job)
+    portal.until(job, "stopped")
+
+
+def test_a_backup_gives_accounts_and_history_back(cluster: Cluster, portal: Portal) -> None:
+    file = cluster.folder / "lab.backup"
+    job = portal.submit(over_two_workers("before", "true", "true"))
+    portal.until(job, "succeeded")
+    portal.corral("users", "add", "grace")
+    code, text, said = cluster.ask("backup", str(file))
+    assert code == 0, said
+    assert {line.split()[1] for line in text.splitlines()} >= {"store.db", "corral.key", "pki/ca.key"}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not cluster.machines.run(HEAD, "find /var/lib/corral/deploy -name backup").split()
+    portal.corral("users", "add", "late")
+    code, _, said = cluster.ask("restore", str(file), "--cluster", "lab")
+    assert code == 0, said
+    users = [each["name"] for each in json.loads(portal.corral("users", "-o", "json"))]
+    assert "grace" in users and "late" not in users, "the token of before opens the server"
+    portal.until(job, "succeeded")
+
+
+def test_an_upgrade_leaves_a_running_job_alone_and_waits_for_it_also_after_a_cut(
+    cluster: Cluster, portal: Portal
+) -> None:
+    """The programs of the later bundle are the same but for the version that they tell. Corral itself runs on gpu1."""
+    beat = "echo begun; while true; do sleep 1; done"
+    job = portal.submit(on_a_worker("steady", "gpu2", beat))
+    portal.until_printed(job, "main-0", "begun")
+    cluster.version, cluster.given = bundle.LATER, bundle.later()
+    cluster.write_list(SETTINGS + SECTION)
+    patient = ("--drain-timeout", str(2 * GUARD))
+    command = cluster.words("upgrade", *TIMEOUT, *FULL, *patient, "--bundle", str(bundle_of_portal(cluster)))
+    cluster.cut("] upgrade node to v1.34.5", command)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as upgrade:
+        assert upgrade.stderr is not None and upgrade.stdout is not None
+        said = []
+        for line in upgrade.stderr:
+            said.append(line)
+            if line.startswith("gpu2: waiting for corral/"):
+                break
+        assert upgrade.poll() is None, "".join(said) + cluster.logs()[-4000:]
+        try:
+            assert _versions(cluster) == {HEAD: ("v1.34.5", ""), "gpu1": ("v1.34.5", ""), "gpu2": ("v1.34.4", "true")}
+            cluster.kubectl("-n corral rollout status statefulset/corral-postgresql --timeout=800s")
+            cluster.kubectl("-n corral rollout status deployment/corral --timeout=800s")
+            assert json.loads(portal.corral("get", job, "-o", "json"))["state"] == "running"
+            assert portal.corral("logs", job, "main-0").count("begun") == 1, "it was not started again"
+        finally:
+            portal.corral("stop", job)
+        said += upgrade.stderr.readlines()
+        text = upgrade.stdout.read()
+        assert upgrade.wait(timeout=GUARD) == 0, "".join([*said, text]) + cluster.logs()[-4000:]
+    assert _versions(cluster) == dict.fromkeys((HEAD, *WORKERS), ("v1.34.5", ""))
+    images = cluster.kubectl("-n kube-system get pods -o jsonpath={.items[*].spec.containers[*].image}")
+    assert "v1.34.5" in images and "v1.34.4" not in images
+
+
+def _versions(cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """The version of each kubelet, and whether its node is cordoned."""
+    return {
+        each["metadata"]["name"]: (
+            each["status"]["nodeInfo"]["kubeletVersion"],
+            str(each["spec"].get("unschedulable", "")).lower(),
+        )
+        for each in json.loads(cluster.kubectl("get nodes -o json"))["items"]
+    }

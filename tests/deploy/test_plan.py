@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.deploy.checks import ours
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts, Service
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
-from corral.deploy.steps import files, flannel, kubeadm
-from corral.deploy.steps.plan import PACKAGES, plan_of
+from corral.deploy.steps import files, kubeadm
+from corral.deploy.steps.plan import plan_of
 from corral.deploy.steps.step import HostPlan
-from tests.deploy.facts import facts, hosts, of_host
+from tests.deploy.facts import facts, hosts, installed, of_host
 
 THREE_PLANES = """\
 hosts:
@@ -32,32 +33,6 @@ def plans(chosen: Hosts, **known: Facts) -> dict[str, HostPlan]:
 
 def titles(plan: HostPlan) -> list[str]:
     return [step.title for step in plan.steps if step.needed]
-
-
-def installed(host: Facts, chosen: Hosts, first: bool) -> Facts:
-    """The facts of a host on which every step was done."""
-    wanted = {
-        files.MODULES_FILE: files.modules_text(),
-        files.SYSCTLS_FILE: files.sysctls_text(),
-        files.CONTAINERD_FILE: files.CONTAINERD,
-        files.CONTAINERD_UNIT_FILE: files.CONTAINERD_UNIT,
-        files.KUBELET_UNIT_FILE: files.KUBELET_UNIT,
-        flannel.CNI_FILE: flannel.CNI,
-    }
-    if first:
-        wanted[files.KUBEADM_FILE] = kubeadm.init_text(files.MARK, chosen, chosen.hosts[0], host.reached)
-        wanted[files.NETWORK_FILE] = flannel.network_text(files.MARK, chosen.kubernetes.pod_subnet)
-    there = ("/etc/kubernetes/kubelet.conf", *(("/etc/kubernetes/admin.conf",) * first))
-    return replace(
-        host,
-        packages=dict.fromkeys(PACKAGES, "1"),
-        files={path: text.encode() for path, text in wanted.items()},
-        modules=dict.fromkeys(files.MODULES, "loaded"),
-        sysctls={files.sysctl_name(name): value for name, value in files.SYSCTLS.items()},
-        versions={"containerd": "v2.1.9", "kubeadm": "v1.34.4", "kubelet": "v1.34.4"},
-        services=dict.fromkeys(("containerd", "kubelet"), Service("active", "enabled")),
-        leftovers=there,
-    )
 
 
 def test_a_bare_host_gets_every_step_in_order() -> None:
@@ -81,22 +56,21 @@ def test_a_bare_host_gets_every_step_in_order() -> None:
         "write /etc/cni/net.d/10-flannel.conflist",
         "join head as a worker",
     ]
-    assert titles(head)[-5:] == [
+    assert titles(head)[-4:] == [
         "write /etc/kubernetes/corral.yaml",
         "init --config /etc/kubernetes/corral.yaml",
         "write /etc/kubernetes/corral-network.yaml",
         "apply the pods' network (flannel)",
-        "install Corral with PostgreSQL in the cluster corral, or bring it up to date",
     ]
     assert next(step for step in head.steps if step.kind == "kubeadm").detail[:2] == ("preflight", "certs")
     assert found["gpu2"].obstacles == ("it is off",) and not found["gpu2"].steps
     assert not head.obstacles
 
 
-def test_a_host_on_which_all_was_done_needs_nothing_but_the_chart() -> None:
+def test_a_host_on_which_all_was_done_needs_nothing() -> None:
     chosen = hosts()
     found = plans(chosen, head=installed(of_host(1), chosen, True), gpu1=installed(of_host(2), chosen, False))
-    assert titles(found["head"]) == ["install Corral with PostgreSQL in the cluster corral, or bring it up to date"]
+    assert titles(found["head"]) == []
     assert titles(found["gpu1"]) == []
 
 
@@ -171,15 +145,14 @@ def test_swap_is_taken_out_once(text: str) -> None:
     assert files.without_swap(files.without_swap(text)) == files.without_swap(text)
 
 
-def test_several_control_planes_need_an_address_of_all_and_join_the_one_that_is_there() -> None:
-    chosen = hosts(THREE_PLANES)
+def test_several_control_planes_join_the_one_that_is_there() -> None:
     bare = {"a": of_host(1), "b": of_host(2), "c": of_host(3)}
-    assert "need kubernetes.endpoint" in plans(chosen, **bare)["b"].obstacles[0]
     chosen = hosts(THREE_PLANES + "kubernetes: {endpoint: 10.0.0.9}\n")
     begun = plans(chosen, **{**bare, "b": replace(bare["b"], leftovers=("/etc/kubernetes/admin.conf",))})
     assert titles(begun["a"])[-1] == "join b as a control plane"
     assert not any(each.obstacles for each in begun.values())
-    assert "controlPlaneEndpoint: 10.0.0.9:6443" in kubeadm.init_text(files.MARK, chosen, chosen.hosts[0], "10.0.0.1")
+    text = kubeadm.init_text(ours.MARK, chosen, chosen.hosts[0], "10.0.0.1", "10.0.0.9:6443")
+    assert "controlPlaneEndpoint: 10.0.0.9:6443" in text
 
 
 @pytest.mark.parametrize(

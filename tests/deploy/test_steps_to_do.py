@@ -88,6 +88,7 @@ def test_words_of_a_call_are_never_the_shells() -> None:
         (" socat : Depends: libwrap0 (>= 7.6) but it is not installable", "a package is missing"),
         ("W: Failed to fetch http://mirror/x", "reaches no source of packages"),
         ("corral: busy", "still runs"),
+        ("active\ncorral: no CRI\n", "without its part for Kubernetes"),
         ("corral: changed", "someone changed the file"),
         ("odd\nit \x1b[31mbroke\n\n", "it said it [31mbroke"),
         ("", "it said nothing"),

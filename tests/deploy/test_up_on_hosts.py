@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ GUARD = 400
 """Seconds against hanging."""
 HEAD, WORKERS = "head", ("gpu1", "gpu2")
 FSTAB = "/dev/vda1 / ext4 defaults 0 1\n/dev/vdb none swap sw 0 0\n"
+FULL = ("--skip-check", "disk")
+"""The disk of this machine may be full."""
 _WANTED = (files.MODULES_FILE, files.SYSCTLS_FILE, "/etc/fstab")
 
 
@@ -46,7 +49,7 @@ def words(machines: Machines, folder: Path, *options: str, keys: dict[str, str] 
         lines.append(f"  {name}: {{address: {address}, roles: [{role}]{own}}}")
     listed = folder / "hosts.yaml"
     listed.write_text("\n".join(lines) + "\n")
-    command = ["deploy", "up", "--timeout", "200", "--packages", str(roots.packages()), *options, str(listed)]
+    command = ["deploy", "up", "--timeout", "200", "--packages", str(roots.packages()), *FULL, *options, str(listed)]
     return [sys.executable, "-m", "corral.cli.main", *command]
 
 
@@ -140,6 +143,31 @@ def test_a_host_that_fails_leaves_the_others_going_and_says_what_to_do(bare: Mac
     assert code == 0, said
     assert state_of(bare, "gpu1") == state_of(bare, HEAD) == state_of(bare, "gpu2")
     assert "write /etc/modules-load.d/corral.conf" not in report["gpu1"]["done"]
+
+
+def test_a_host_whose_check_fails_is_left_out_and_the_next_up_goes_on(bare: Machines, tmp_path: Path) -> None:
+    listener = "import socket, sys, time; own = socket.create_server((sys.argv[1], 10250)); time.sleep(10000)"
+    bare.run("gpu1", f'systemd-run --unit=other python3 -c "{listener}" {bare.address["gpu1"]}')
+    bare.run("gpu1", f"until ss -ltn | grep -q {bare.address['gpu1']}:10250; do sleep 0.1; done")
+    late = '#!/bin/sh\n/bin/date -d "1 hour ago" "$@"\n'
+    bare.run("gpu2", "cat >/usr/local/bin/date; chmod 755 /usr/local/bin/date", late.encode())
+    before = {name: bare.run(name, "dpkg-query -W; ls -A /var/lib/corral /etc/sysctl.d || true") for name in WORKERS}
+    code, report, said = up(bare, tmp_path)
+    assert code == 4, said
+    assert {name: each["state"] for name, each in report.items()} == {
+        HEAD: "prepared", "gpu1": "obstructed", "gpu2": "obstructed",
+    }  # fmt: skip
+    assert report["gpu1"]["message"] == "ports: another program listens at port 10250, which the kubelet needs"
+    assert "ss -ltnp" in report["gpu1"]["remedy"] and "--skip-check ports" in report["gpu1"]["remedy"]
+    assert re.fullmatch(r"clock: the clock is 3[56]\d\d\.\d s behind of this machine's", report["gpu2"]["message"])
+    assert {
+        name: bare.run(name, "dpkg-query -W; ls -A /var/lib/corral /etc/sysctl.d || true") for name in WORKERS
+    } == before
+    bare.run("gpu1", "systemctl stop other")
+    code, report, said = up(bare, tmp_path, "--skip-check", "clock")
+    assert code == 0, said
+    assert report["gpu2"]["done"] and not report[HEAD]["done"]
+    assert state_of(bare, "gpu1") == state_of(bare, HEAD) == state_of(bare, "gpu2")
 
 
 def test_ctrl_c_ends_an_up_and_the_next_one_goes_on(bare: Machines, tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
-from corral.deploy.checks.port_rules import Call, calls_among, ports_of, purpose_of
-from corral.deploy.hosts.reader import Host, Hosts
+from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, is_node, made_by_up
+from corral.deploy.checks.port_rules import VXLAN, Call, calls_among, ports_of, purpose_of
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 LEAST_MTU: Final = 1280
 _OF_CONTAINERS: Final = re.compile(
@@ -29,6 +30,8 @@ class PortTrial:
     """free (the probe listened), taken (another program does) or denied."""
     calls: Mapping[Call, str] = field(default_factory=dict)
     """open, refused, silent or unreachable."""
+    packets: Mapping[Call, str] = field(default_factory=dict)
+    """Of UDP: open, small where no large packets get through, or silent."""
     untried: Mapping[str, str] = field(default_factory=dict)
     """Why a host took no part."""
 
@@ -36,11 +39,15 @@ class PortTrial:
 def findings_between(hosts: Hosts, facts: Mapping[str, Facts], trial: PortTrial) -> Iterator[Finding]:
     """All findings about hosts that were reached, beside each other."""
     reached = [host for host in hosts.hosts if host.name in facts]
-    yield from _names(reached, facts)
-    yield from _addresses(hosts, reached, facts)
+    # Of two that clash, the one that is not a node yet is told of.
+    nodes_first = sorted(reached, key=lambda host: not is_node(facts[host.name]))
+    yield from _names(nodes_first, facts)
+    yield from _addresses(hosts, nodes_first, facts)
+    yield from _clusters(hosts, reached, facts)
     yield from _mtu(reached, facts)
     yield from _architectures(reached, facts)
     yield from _ports(reached, facts, trial)
+    yield from _packets(reached, facts, trial)
 
 
 def cluster_address(host: Host, facts: Facts) -> str:
@@ -87,6 +94,21 @@ def _addresses(hosts: Hosts, reached: Sequence[Host], facts: Mapping[str, Facts]
                     yield tell.fail("addresses", f"its address {address} lies in {subnet}, of pods or services", remedy)
 
 
+def _clusters(hosts: Hosts, reached: Sequence[Host], facts: Mapping[str, Facts]) -> Iterator[Finding]:
+    """Nodes that `up` made of another list of hosts."""
+    planes = [host for host in hosts.hosts if CONTROL_PLANE in host.roles]
+    if not all(host.name in facts for host in planes):
+        return
+    expected = {hosts.kubernetes.endpoint, *(cluster_address(host, facts[host.name]) for host in planes)}
+    for host in reached:
+        joined = facts[host.name].joined
+        if joined == LOOPBACK:  # its own balancer leads to the control planes
+            joined = next((each for each in balanced_servers(facts[host.name]).values() if each in expected), joined)
+        if planes and joined and is_node(facts[host.name]) and joined not in expected:
+            remedy = f"If it is not needed there: corral deploy reset --host {host.name}, with that cluster's list."
+            yield Reporter(host.name).fail("remains", f"it is a node of another cluster, at {joined}", remedy)
+
+
 def _addresses_of(facts: Facts) -> set[str]:
     """The addresses of real interfaces that other machines reach."""
     found = [each.address for each in facts.addresses if not _OF_CONTAINERS.fullmatch(each.interface)]
@@ -98,7 +120,7 @@ def _addresses_of(facts: Facts) -> set[str]:
 
 
 def _mtu(hosts: Sequence[Host], facts: Mapping[str, Facts]) -> Iterator[Finding]:
-    sizes = {host.name: size for host in hosts if (size := _mtu_of(host, facts[host.name])) is not None}
+    sizes = {host.name: size for host in hosts if (size := mtu_of(host, facts[host.name])) is not None}
     usual = Counter(sizes.values()).most_common(1)
     for name, size in sizes.items():
         tell = Reporter(name)
@@ -113,7 +135,34 @@ def _mtu(hosts: Sequence[Host], facts: Mapping[str, Facts]) -> Iterator[Finding]
             yield tell.ok("mtu", f"packets of {size} bytes")
 
 
-def _mtu_of(host: Host, facts: Facts) -> int | None:
+def _packets(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial) -> Iterator[Finding]:
+    """Ways on which packets of the pods' network are lost, all or the large ones."""
+    for host in hosts:
+        tell = Reporter(host.name)
+        by_word: dict[str, list[str]] = {}
+        for call, word in trial.packets.items():
+            if call.listener == host.name:
+                by_word.setdefault(word, []).append(call.caller)
+        if lost := by_word.get("silent"):
+            yield tell.fail(
+                "udp", f"port {VXLAN} (the pods' network) is not answered from {_shown(lost)}",
+                f"Open UDP port {VXLAN} to those hosts in the firewalls of both, and between them.",
+            )  # fmt: skip
+        if lost := by_word.get("small"):
+            size = mtu_of(host, facts[host.name])
+            yield tell.fail(
+                "mtu", f"packets of up to {size} bytes from {_shown(lost)} are lost on the way, and small ones are not",
+                "Find the smaller MTU on the way (tracepath), and give the interfaces of all hosts that one.",
+            )  # fmt: skip
+        if by_word.keys() == {"open"}:
+            yield tell.ok("udp", f"packets of all sizes come from {len(by_word['open'])} nodes")
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def mtu_of(host: Host, facts: Facts) -> int | None:
     """The MTU of the interface that has the address for the cluster's traffic."""
     address = cluster_address(host, facts)
     name = next((each.interface for each in facts.addresses if each.address == address), facts.route)
@@ -129,7 +178,7 @@ def _architectures(hosts: Sequence[Host], facts: Mapping[str, Facts]) -> Iterato
             yield Reporter(host.name).warn("os", f"it runs on {arch}, and most hosts on {usual[0][0]}", remedy)
 
 
-_SPOKEN: Final = {
+SPOKEN: Final = {
     "refused": "is refused",
     "silent": "is not answered",
     "unreachable": "finds no way",
@@ -148,16 +197,12 @@ def _ports(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial) 
             yield tell.warn(
                 "ports", f"its ports were not tried: {trial.untried[host.name]}", "Try them by hand (nc -l, nc)."
             )
-        taken = [port for port in ports_of(host) if trial.bound.get((host.name, port)) == "taken"]
-        for port in taken if not facts[host.name].leftovers else ():
-            remedy = f"Find the program (ss -ltnp 'sport = :{port}') and stop it."
-            yield tell.fail("ports", f"another program listens at port {port}, which {purpose_of(port)} needs", remedy)
+        taken = list(taken_ports(tell, host.name, facts[host.name], trial, ports_of(host)))
+        yield from taken
         for port in sorted({call.port for call, _ in closed.get(host.name, ())}):
             lost = [(call.caller, result) for call, result in closed[host.name] if call.port == port]
-            callers = ", ".join(caller for caller, _ in lost[:5]) + (
-                f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-            )
-            message = f"port {port} ({purpose_of(port)}) {_SPOKEN[lost[0][1]]} from {callers}"
+            callers = _shown([caller for caller, _ in lost])
+            message = f"port {port} ({purpose_of(port)}) {SPOKEN[lost[0][1]]} from {callers}"
             yield tell.fail(
                 "ports", message, f"Open TCP port {port} to those hosts in the firewalls of both, and between them."
             )
@@ -165,3 +210,14 @@ def _ports(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial) 
             count = sum(call.listener == host.name for call in trial.calls)
             if count:
                 yield tell.ok("ports", f"{count} ways to its ports are open")
+
+
+def taken_ports(
+    tell: Reporter, name: str, own: Facts, trial: PortTrial, ports: Iterable[int]
+) -> Iterator[Finding]:  # fmt: skip
+    """Those of a host's ports that another program has; what kubeadm began there, and another cluster, have their own."""
+    its_own = begun(own) or (own.leftovers and not made_by_up(own))
+    for port in () if its_own else ports:
+        if trial.bound.get((name, port)) == "taken":
+            remedy = f"Find the program (ss -ltnp 'sport = :{port}') and stop it."
+            yield tell.fail("ports", f"another program listens at port {port}, which {purpose_of(port)} needs", remedy)

@@ -28,8 +28,9 @@ _KEYS: Final = frozenset(
     {"time", "user", "sudo", "reached", "hostname", "machine", "os", "os_name", "kernel", "arch", "cgroup", "swap", "ntp",
      "cpus", "memory", "mount", "disk", "address", "interface", "route", "nameserver", "resolves", "listens", "rdma",
      "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file",
-     "version", "program", "image", "unfinished"}
+     "version", "program", "image", "unfinished", "joined"}
 )  # fmt: skip
+_API: Final = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]{1,253})(?::[0-9]{1,5})?")
 _ACCOUNT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?")
 T = TypeVar("T")
 
@@ -142,6 +143,8 @@ class Facts:
     unfinished: frozenset[str] = frozenset()
     """What a step began and did not end, such as the restart of a service."""
     leftovers: tuple[str, ...] = ()
+    joined: str = ""
+    """The address of the API that its kubelet asks."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of files that a cluster changes, as far as they are there."""
 
@@ -221,6 +224,7 @@ class _Reader:
             images=dict(self._each("image", _pair)),
             unfinished=frozenset(self._values.get("unfinished", ())),
             leftovers=tuple(self._values.get("leftover", ())),
+            joined=self._as("joined", _api, self._one("joined", "")),
             files=dict(self._each("file", _file)),
         )
 
@@ -284,6 +288,16 @@ def _pair(value: str) -> tuple[str, str]:
 
 def _ip(value: str) -> str:
     return str(ipaddress.ip_address(value.partition("%")[0])) if value else ""
+
+
+def _api(value: str) -> str:
+    """The host in the URL of an API."""
+    if not value:
+        return ""
+    found = _API.fullmatch(value)
+    if found is None:
+        raise ValueError
+    return found[1].strip("[]")
 
 
 def _address(value: str) -> Address:

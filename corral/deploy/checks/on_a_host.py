@@ -8,6 +8,7 @@ from typing import Final
 
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
+from corral.deploy.checks.ours import is_node, made_by_up
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host
 from corral.kernel.units import counted, format_memory, parse_cpu, parse_memory
 
@@ -243,7 +244,11 @@ def _network(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _remains(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    if in_kubernetes(host) and facts.leftovers:
+    if not in_kubernetes(host) or not facts.leftovers:
+        return
+    if made_by_up(facts):
+        yield tell.ok("remains", "up made it a node" if is_node(facts) else "up began to make it a node")
+    else:
         message = f"remains of another cluster: {', '.join(facts.leftovers[:4])}"
         yield tell.fail(
             "remains", message, "As root: kubeadm reset (or that cluster's own removal), if it is not needed."

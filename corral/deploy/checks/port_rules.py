@@ -1,4 +1,4 @@
-"""The TCP ports of a cluster: who listens, who calls, and which pairs of hosts must reach each other."""
+"""The ports of a cluster: who listens, who calls, and which pairs of hosts must reach each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ RULES: Final = (
     PortRule(8032, "YARN's ResourceManager", _HADOOP, _HADOOP | _NODES),
     PortRule(8041, "YARN's NodeManager", _HADOOP, _HADOOP),
 )
-"""Flannel's VXLAN (UDP 8472) is not among them: it is not tried."""
+"""Those of TCP."""
+VXLAN: Final = 8472
+"""The UDP port of the pods' network, which all nodes send to each other."""
+OF_KUBERNETES: Final = frozenset({6443, 2379, 2380, 10250})
+"""The ports that a cluster of Kubernetes needs."""
 
 
 class Call(NamedTuple):
@@ -40,6 +44,12 @@ class Call(NamedTuple):
     caller: str
     listener: str
     port: int
+
+
+def packets_among(hosts: Sequence[Host]) -> Iterator[Call]:
+    """All pairs of nodes, which send the packets of pods to each other."""
+    nodes = [host for host in hosts if _NODES & set(host.roles)]
+    yield from (Call(one.name, other.name, VXLAN) for other in nodes for one in nodes if one is not other)
 
 
 def ports_of(host: Host) -> tuple[int, ...]:

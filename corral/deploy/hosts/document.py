@@ -24,7 +24,8 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.spec.base import PATTERN_MEANINGS, Cpu, Memory, Name, SpecModel, Text, refusal
-from corral.spec.errors import describe
+from corral.spec.devices_document import load_devices
+from corral.spec.errors import SpecError, describe
 from corral.spec.yaml_scalars import written
 
 MOST_HOSTS: Final = 1000
@@ -43,6 +44,9 @@ _VERSION: Final = r"^1\.[1-9][0-9]\.[0-9]{1,3}$"
 PATTERN_MEANINGS[_USER] = "letters, digits, '-', '_' and '.', beginning with a letter or '_'"
 PATTERN_MEANINGS[_VERSION] = "a version of Kubernetes such as 1.34.4"
 PATTERN_MEANINGS[_KEY] = "the path of a file, without control characters"
+
+_IMAGE: Final = r"^[a-z0-9][a-z0-9._:/-]{0,250}:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+PATTERN_MEANINGS[_IMAGE] = "an image with its tag, such as registry.example/corral:0.1.0"
 
 Role = Literal["control-plane", "worker", "storage", "hadoop"]
 Vendor = Literal["nvidia", "amd", "ascend"]
@@ -95,6 +99,25 @@ def _kubeadm_documents(value: str) -> str:
     return value
 
 
+def _devices(value: str) -> str:
+    try:
+        if value:
+            load_devices(value)
+    except SpecError as error:
+        raise refusal(f"expected a Devices document: {error.problems[0].message}") from None
+    return value
+
+
+def _chart_values(value: str) -> str:
+    try:
+        found = yaml.safe_load(value) if value else {}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise refusal(f"expected YAML: {describe(str(error))}") from None
+    if not (found is None or isinstance(found, dict)):
+        raise refusal(f"expected a mapping, got {describe(found)}")
+    return value
+
+
 Address = Annotated[str, Field(min_length=1, max_length=253), BeforeValidator(written), AfterValidator(_address)]
 IpAddress = Annotated[str, Field(max_length=45), BeforeValidator(written), AfterValidator(_ip_address)]
 Subnet = Annotated[str, Field(max_length=50), BeforeValidator(written), AfterValidator(_subnet)]
@@ -102,6 +125,10 @@ Endpoint = Annotated[str, Field(max_length=253), BeforeValidator(written), After
 Folder = Annotated[str, Field(max_length=1000), BeforeValidator(written), AfterValidator(_folder)]
 Lines = Annotated[str, Field(max_length=MOST_LINES)]
 KubeadmDocuments = Annotated[str, Field(max_length=MOST_LINES), AfterValidator(_kubeadm_documents)]
+DevicesText = Annotated[str, Field(max_length=MOST_LINES), AfterValidator(_devices)]
+ChartValues = Annotated[str, Field(max_length=MOST_LINES), AfterValidator(_chart_values)]
+Image = Annotated[str, Field(max_length=400, pattern=_IMAGE), BeforeValidator(written)]
+Path = Annotated[str, Field(min_length=1, max_length=1000, pattern=_KEY)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 User = Annotated[str, Field(min_length=1, max_length=32, pattern=_USER), BeforeValidator(written)]
 
@@ -183,6 +210,49 @@ class Kubernetes(SpecModel):
     )
 
 
+class Corral(SpecModel):
+    """Corral itself in the cluster: its chart, with PostgreSQL."""
+
+    host: Name = Field(description="The host that runs the server and has its data on disk, a name below hosts.")
+    image: Image = Field(description="Corral's image with its tag; the bundle has it.")
+    postgresql: Image = Field(description="PostgreSQL's image with its tag; the bundle has it.")
+    folder: Folder = Field(
+        "", description="The folder that corral-data is made in; without it the host's dataFolder, else /var/lib."
+    )
+    namespace: Name = Field("corral", description="The namespace of Corral and of its jobs' pods.")
+    address: Endpoint = Field(
+        "",
+        description="The address at which browsers and jobs reach the portal; without it the host's own in the cluster.",
+    )
+    port: Annotated[int, Field(ge=30000, le=32767)] = Field(
+        30443, description="The port of the portal, on every host of the cluster."
+    )
+    certificate: Path | None = Field(
+        None,
+        description="The file of the portal's certificate chain (PEM), relative to this document's folder; without it one "
+        "of its own is made.",
+    )
+    key: Path | None = Field(None, description="The file of the certificate's private key (PEM); never in git.")
+    devices: DevicesText = Field(
+        "",
+        description="A Devices document in YAML: Corral's device plugin runs on every node and offers these devices.",
+    )
+    node_agents: bool = Field(
+        False, description="Whether an agent on every node tells what its tasks and devices use, to the server alone."
+    )
+    values: ChartValues = Field("", description="Further values of the chart, in YAML.")
+
+
+class Volume(SpecModel):
+    """A folder of a host as a local volume of Kubernetes, for one claim of the class corral-local."""
+
+    host: Name = Field(description="The host that has the folder, a name below hosts.")
+    folder: Annotated[str, Field(min_length=2, max_length=1000), BeforeValidator(written), AfterValidator(_folder)] = (
+        Field(description="The folder, best a file system of its own: nothing else bounds what is written into it.")
+    )
+    size: Memory = Field(description='What claims may ask of it, such as "500Gi".')
+
+
 class HostsDocument(SpecModel):
     """The machines of a cluster, for `corral deploy`."""
 
@@ -213,4 +283,10 @@ class HostsDocument(SpecModel):
             kubeadm="",
         ),
         description="What is chosen of Kubernetes.",
+    )
+    volumes: Annotated[dict[Name, Volume], Field(max_length=MOST_HOSTS)] = Field(
+        {}, description="Local volumes by name: folders of hosts for claims of the class corral-local."
+    )
+    corral: Corral | None = Field(
+        None, description="Corral itself in the cluster; without it, `up` ends with Kubernetes."
     )

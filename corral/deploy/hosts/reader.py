@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corral.deploy.hosts.document import HostEntry, HostsDocument, Kubernetes, Machine, Sku, Ssh
+from corral.deploy.hosts.document import Corral, HostEntry, HostsDocument, Kubernetes, Machine, Sku, Ssh, Volume
 from corral.spec.errors import Problem, SpecError, describe, did_you_mean
 from corral.spec.validation_messages import problems_of
 from corral.spec.yaml_source import Source, parse_source
@@ -50,6 +50,10 @@ class Hosts:
     cluster: str
     hosts: tuple[Host, ...]
     kubernetes: Kubernetes
+    corral: Corral | None = None
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    certificate: str = ""
+    """The chain (PEM) that the list gives to the portal, once its file is read."""
 
     def named(self, name: str) -> Host | None:
         """The host of that name, if there is one."""
@@ -77,10 +81,15 @@ def _read(source: Source) -> Hosts:
     if problems:
         raise SpecError(problems)
     hosts = tuple(_host(document, name, entry) for name, entry in document.hosts.items())
-    problems = [*_in_roles(source, document, hosts), *_clashes(source, document)]
+    problems = [
+        *_in_roles(source, document, hosts),
+        *_clashes(source, document),
+        *_of_corral(source, document, hosts),
+        *_of_volumes(source, document, hosts),
+    ]
     if problems:
         raise SpecError(problems)
-    return Hosts(document.cluster, hosts, document.kubernetes)
+    return Hosts(document.cluster, hosts, document.kubernetes, document.corral, document.volumes)
 
 
 def _inconsistencies(document: HostsDocument) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -102,10 +111,10 @@ def _inconsistencies(document: HostsDocument) -> Iterator[tuple[tuple[str | int,
     if pods.overlaps(services):
         yield ("kubernetes", "serviceSubnet"), f"{services} and the pods' {pods} overlap"
     for name, entry in document.hosts.items():
-        for field, address in (("address", entry.address), ("internalAddress", entry.internal_address)):
+        for key, address in (("address", entry.address), ("internalAddress", entry.internal_address)):
             for subnet in (pods, services):
                 if _is_ip(address) and ipaddress.ip_address(address) in subnet:
-                    yield ("hosts", name, field), f"{address} lies in {subnet}, which pods or services get addresses of"
+                    yield ("hosts", name, key), f"{address} lies in {subnet}, which pods or services get addresses of"
 
 
 def _host(document: HostsDocument, name: str, entry: HostEntry) -> Host:
@@ -142,6 +151,40 @@ def _in_roles(source: Source, document: HostsDocument, hosts: tuple[Host, ...]) 
         )
     if any("worker" in host.roles for host in hosts) and not planes:
         yield source.problem(("hosts",), "there are workers, and no host has the role control-plane", at_key=True)
+
+
+def _of_corral(source: Source, document: HostsDocument, hosts: tuple[Host, ...]) -> Iterator[Problem]:
+    """A host for Corral that is none of the cluster; a certificate without its key."""
+    chosen = document.corral
+    if chosen is None:
+        return
+    host = next((host for host in hosts if host.name == chosen.host), None)
+    if host is None:
+        hint = did_you_mean(chosen.host, document.hosts)
+        yield source.problem(("corral", "host"), f"there is no {describe(chosen.host)} below hosts{hint}")
+    elif not {CONTROL_PLANE, "worker"} & set(host.roles):
+        yield source.problem(("corral", "host"), f"{chosen.host} is neither a control plane nor a worker")
+    if (chosen.certificate is None) != (chosen.key is None):
+        yield source.problem(("corral",), "certificate and key are given together", at_key=True)
+
+
+def _of_volumes(source: Source, document: HostsDocument, hosts: tuple[Host, ...]) -> Iterator[Problem]:
+    """A volume of a host that is no node; two volumes in one folder, or one within another."""
+    nodes = {host.name for host in hosts if {CONTROL_PLANE, "worker"} & set(host.roles)}
+    taken: list[tuple[str, str, str]] = []
+    for name, volume in document.volumes.items():
+        if volume.host not in document.hosts:
+            hint = did_you_mean(volume.host, document.hosts)
+            yield source.problem(("volumes", name, "host"), f"there is no {describe(volume.host)} below hosts{hint}")
+        elif volume.host not in nodes:
+            yield source.problem(("volumes", name, "host"), f"{volume.host} is neither a control plane nor a worker")
+        if not volume.size:
+            yield source.problem(("volumes", name), 'size is needed, such as "500Gi"', at_key=True)
+        folder = volume.folder.rstrip("/") + "/"
+        for other, host, there in taken:
+            if host == volume.host and (folder.startswith(there) or there.startswith(folder)):
+                yield source.problem(("volumes", name, "folder"), f"{volume.folder} is a folder of {other} already")
+        taken.append((name, volume.host, folder))
 
 
 def _clashes(source: Source, document: HostsDocument) -> Iterator[Problem]:

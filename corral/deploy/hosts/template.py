@@ -48,6 +48,15 @@ kubernetes:
   # endpoint: cluster.example.org   # needed with several control planes: an address that reaches any of them
   podSubnet: 10.244.0.0/16          # no host may have an address in these two
   serviceSubnet: 10.96.0.0/12
+
+# Corral itself, once a bundle has these images.
+# corral:
+#   host: head1                     # runs the server; its disk has PostgreSQL's data, logs and code
+#   image: registry.example/corral:0.1.0
+#   postgresql: docker.io/library/postgres:17
+#   # address: corral.example.org   # of the portal, port 30443
+#   # certificate: portal.crt       # else it makes one of its own
+#   # key: portal.key
 """
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from corral.deploy.checks.components import MOST_BYTES, GarbledStatus, Status, parse_status
-from corral.deploy.hosts.reader import Host
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host
 from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
 from corral.deploy.steps.outcome import last_error
@@ -16,6 +16,7 @@ from corral.deploy.steps.script import alone_script_of
 
 _STATUS: Final = Path(__file__).with_name("status.sh")
 _FUNCTIONS: Final = Path(__file__).with_name("do.sh")
+_OF_NODES: Final = Path(__file__).with_name("nodes.sh")
 _SECONDS: Final = 1200
 _MOST_OUTPUT: Final = 1024 * 1024
 
@@ -45,15 +46,15 @@ async def statuses(
 
 
 async def do_on(host: Host, list_path: Path, *words: str) -> tuple[int, str]:
-    """Call a function of `do.sh`; returns the exit code and what was printed. Raises NotReached."""
-    script = alone_script_of(_FUNCTIONS.read_text(encoding="utf-8"), *words)
+    """Call a function of `do.sh` or `nodes.sh`; returns the exit code and what was printed. Raises NotReached."""
+    script = alone_script_of("".join(path.read_text(encoding="utf-8") for path in (_FUNCTIONS, _OF_NODES)), *words)
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
         answer = await ssh.ask(host, f"{as_root(host)}sh -s", script, most=_MOST_OUTPUT, seconds=_SECONDS)
     return answer.code, answer.output.decode(errors="replace")
 
 
 async def reset(hosts: Sequence[Host], list_path: Path, told: Callable[[str, str], None]) -> dict[str, str]:
-    """Take back what `up` made on these hosts, all at once; returns why it failed, for each where it did."""
+    """Take back what `up` made on these hosts, control planes last and one by one; returns why it failed, by host."""
     places = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, str] = {}
 
@@ -68,5 +69,9 @@ async def reset(hosts: Sequence[Host], list_path: Path, told: Callable[[str, str
                 failed[host.name] = last_error(text)
             told(host.name, f"failed: {failed[host.name]}" if code else "is as it was")
 
-    await asyncio.gather(*(of(host) for host in hosts))
+    planes = [host for host in hosts if CONTROL_PLANE in host.roles]
+    await asyncio.gather(*(of(host) for host in hosts if host not in planes))
+    # Each takes its own member out of etcd, which needs more than half of the others for that.
+    for host in planes:
+        await of(host)
     return failed

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.deploy.steps.bundle import (
+    CHART,
+    CHART_NAME,
+    HELM,
     KUBERNETES,
     PLUGINS,
     PLUGINS_FOLDER,
@@ -43,6 +46,8 @@ def bundle_of(folder: Path) -> Bundle:
     programs = [
         (_present(folder / part / name), f"{target}/{name}") for part, names, target in wanted for name in names
     ]
+    extra = [(folder / HELM, f"{PROGRAMS}/helm"), (folder / CHART, CHART_NAME)]
+    helm, chart = (_file(path, target) if path.is_file() else None for path, target in extra)
     images = [(path, path.name) for path in sorted((folder / "images").glob("*.tar"))]
     if not images or len(images) > _MOST_FILES:
         raise InvalidInput(
@@ -50,9 +55,9 @@ def bundle_of(folder: Path) -> Bundle:
         )
     if sum(path.stat().st_size for path, _ in (*programs, *images)) > MOST_BYTES:
         raise InvalidInput("large-bundle", f"The files of {folder} are larger than {MOST_BYTES >> 30} GiB.")
-    arch = _architecture([path for path, _ in programs])
+    arch = _architecture([path for path, _ in programs] + ([helm.path] if helm else []))
     archives = tuple(ImageArchive(_file(path, name), images_of(path)) for path, name in images)
-    return Bundle(arch, tuple(_file(path, target) for path, target in programs), archives)
+    return Bundle(arch, tuple(_file(path, target) for path, target in programs), archives, helm, chart)
 
 
 def _present(path: Path) -> Path:

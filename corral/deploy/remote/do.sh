@@ -7,6 +7,7 @@ export KUBECACHEDIR=/run/corral-kubectl
 umask 022
 STATE=/var/lib/corral/deploy
 UNFINISHED=/var/lib/corral/unfinished
+BACKUP=$STATE/backup
 ADMIN=/etc/kubernetes/admin.conf
 
 # A step whose connection was cut may still run: the next one waits for it.
@@ -50,7 +51,7 @@ write_file() {
   [ $# -lt 3 ] || unfinished "$3" || return
   beside=$1.corral-new
   make_folder "${1%/*}" && keep "$1" || return
-  case $1 in */config.toml) mode=600 ;; *) mode=644 ;; esac
+  case $1 in */config.toml | */corral-values.yaml) mode=600 ;; *) mode=644 ;; esac
   if (umask 077 && base64 -d >"$beside") && chmod "$(stat -c %a "$1" 2>/dev/null || echo $mode)" "$beside" && sync "$beside" &&
     mv -f "$beside" "$1"; then return; fi
   rm -f "$beside"
@@ -72,13 +73,19 @@ install_packages() {
       -o APT::Sandbox::User=root -o Acquire::Languages=none
   fi
   [ -e "$STATE/packages.before" ] || installed >"$STATE/packages.before" || return
+  case " $names " in *' haproxy '*) [ -e /var/lib/haproxy ] || note data /var/lib/haproxy ;; esac
   # shellcheck disable=SC2086
   timeout 600 apt-get "$@" -q update && timeout 1200 apt-get "$@" -q -y --no-install-recommends install $names || return
   for name in $names; do
     [ "$(dpkg-query -W -f '${Status}' "$name")" = 'install ok installed' ] || return
   done
+  case " $names " in *' haproxy '*) stop_haproxy || return ;; esac
   rm -rf "$STATE/packages"
 }
+
+# The package starts haproxy with a configuration that leads nowhere; corral-balancer has its own. Systemd leaves a mount point
+# in its folder, which a reset removes.
+stop_haproxy() { grep -qx haproxy "$STATE/packages.before" || systemctl disable --now haproxy; }
 
 installed() { dpkg-query -W -f '${binary:Package}\n'; }
 
@@ -145,7 +152,17 @@ enable() {
 
 restart() {
   [ "$1" != containerd ] || before_containerd || return
-  systemctl daemon-reload && systemctl enable "$1" && systemctl restart "$1" && systemctl is-active "$1" && finished "$1"
+  systemctl daemon-reload && systemctl enable "$1" || return
+  systemctl restart "$1" && systemctl is-active "$1" || { journalctl -q --no-pager -n 10 -u "$1"; return 1; }
+  [ "$1" != containerd ] || serves_kubernetes || return
+  finished "$1"
+}
+
+# A containerd whose part for Kubernetes could not begin runs all the same.
+serves_kubernetes() {
+  if ctr plugins ls | awk '$1 == "io.containerd.grpc.v1" && $2 == "cri" && $NF == "ok" { found = 1 } END { exit !found }'; then return; fi
+  echo 'corral: no CRI'
+  return 1
 }
 
 # Write down what containerd makes itself. Images that are there already are somebody else's, also after a reset.
@@ -174,8 +191,8 @@ begin_node() {
 
 # node_ready KUBECONFIG NODE
 node_ready() {
-  whole kubectl --kubeconfig "$1" wait --for=create "node/$2" --timeout=120s &&
-    whole kubectl --kubeconfig "$1" wait --for=condition=Ready "node/$2" --timeout=300s
+  whole kubectl --kubeconfig "$1" wait --for=create "node/$2" --timeout=300s &&
+    whole kubectl --kubeconfig "$1" wait --for=condition=Ready "node/$2" --timeout=600s
 }
 
 # start_cluster FILE NODE: kubeadm's documents are in FILE.
@@ -199,10 +216,181 @@ join_cluster() {
   node_ready /etc/kubernetes/kubelet.conf "$1" && finished kubeadm
 }
 
+# join_plane NODE: as a control plane; the document has the key of the certificates, too. Its kubelet has a certificate
+# before etcd has a member here, so what a cut left is always begun again.
+join_plane() {
+  document=/run/corral-join.yaml
+  begin_node && (umask 077 && base64 -d >$document) && whole kubeadm join --config $document
+  code=$?
+  rm -f $document
+  [ $code = 0 ] && node_ready $ADMIN "$1" && spread_dns && finished kubeadm
+}
+
+# The pods of the cluster's DNS were made while there was one node, and are all on it.
+spread_dns() { admin -n kube-system rollout restart deployment/coredns; }
+
+# upgrade_node apply|node VERSION: what kubeadm made here becomes of VERSION, which kubeadm itself has already. The job by
+# which kubeadm tries the cluster finds no node where this is the only one, as it takes no pods meanwhile.
+upgrade_node() {
+  [ "$(kubeadm version -o short)" = "$2" ] || { echo 'corral: kubeadm has another version'; return 1; }
+  case $1 in
+  apply) whole kubeadm upgrade apply "$2" --yes --ignore-preflight-errors=CreateJob && until_answered || return ;;
+  *) whole kubeadm upgrade node && { [ ! -e $ADMIN ] || until_answered; } || return ;;
+  esac
+  finished upgrade
+}
+
 # apply_network FILE NAMESPACE NAME: until its DaemonSet NAME and the cluster's DNS run.
 apply_network() {
   admin apply -f "$1" && admin -n "$2" rollout status "daemonset/$3" --timeout=300s &&
     admin -n kube-system rollout status deployment/coredns --timeout=300s && finished network
+}
+
+# make_data FILE: the folders of a file's lines, each with its user and its path; nobody else sees into them.
+make_data() {
+  while read -r user path; do
+    case $user in '#'*) continue ;; esac
+    make_folder "${path%/*/*}" && note data "${path%/*}" && mkdir -p "$path" && chown "$user:$user" "$path" && chmod 700 "$path" ||
+      return
+  done <"$1"
+  finished data
+}
+
+# make_volumes FILE: the folders of a file's lines. A reset removes those that are empty then.
+make_volumes() {
+  while read -r path; do
+    case $path in /*) make_folder "${path%/}" || return ;; esac
+  done <"$1"
+  finished volume-folders
+}
+
+# apply_volumes FILE
+apply_volumes() { admin apply -f "$1" && finished volumes; }
+
+# write_certificate FILE NAMESPACE: the portal's key and certificate come in base64. A server that runs is started again.
+write_certificate() {
+  unfinished portal && keep "$1" && (umask 077 && base64 -d >"$1.corral-new") && sync "$1.corral-new" && mv -f "$1.corral-new" "$1" ||
+    return
+  folder=/run/corral-portal
+  rm -rf $folder && (umask 077 && mkdir $folder && split_certificate "$1" $folder) && admin_namespace "$2" &&
+    kubectl --kubeconfig $ADMIN -n "$2" create secret tls corral-portal --cert=$folder/tls.crt --key=$folder/tls.key \
+      --dry-run=client -o yaml >$folder/secret && admin apply --server-side --force-conflicts -f $folder/secret
+  code=$?
+  rm -rf $folder
+  [ $code = 0 ] || return $code
+  if kubectl --kubeconfig $ADMIN -n "$2" get deployment corral >/dev/null 2>&1; then
+    admin -n "$2" rollout restart deployment/corral && admin -n "$2" rollout status deployment/corral --timeout=300s || return
+  fi
+  finished portal
+}
+
+split_certificate() {
+  sed -n '/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p' "$1" >$2/tls.crt &&
+    sed '/^#/d;/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/d' "$1" >$2/tls.key
+}
+
+admin_namespace() {
+  kubectl --kubeconfig $ADMIN get namespace "$1" >/dev/null 2>&1 || admin create namespace "$1"
+}
+
+# install_corral FILE NAMESPACE [agents]: helm's values are in FILE, and the chart was sent. What a cut left of helm's work is
+# ended. With agents there is a Secret with their token.
+install_corral() {
+  received && unfinished corral && admin_namespace "$2" || return
+  [ "${3-}" != agents ] || make_agent_token "$2" || return
+  export HELM_CACHE_HOME=/run/corral-helm HELM_CONFIG_HOME=/run/corral-helm HELM_DATA_HOME=/run/corral-helm
+  case $(helm --kubeconfig $ADMIN -n "$2" list --all --filter '^corral$' -o json | sed 's/.*"status":"\([a-z-]*\)".*/\1/') in
+  pending-install) whole helm --kubeconfig $ADMIN -n "$2" uninstall corral --wait || return ;;
+  pending-*) whole helm --kubeconfig $ADMIN -n "$2" rollback corral --wait || return ;;
+  esac
+  if ! whole helm --kubeconfig $ADMIN -n "$2" upgrade --install corral corral.tgz --values "$1" --wait --timeout 900s; then
+    admin -n "$2" get pods -o wide
+    admin -n "$2" get events --field-selector type=Warning
+    echo 'corral: its pods are not ready'
+    return 1
+  fi
+  cd / && rm -rf "$STATE/received" /run/corral-helm && finished corral
+}
+
+# make_agent_token NAMESPACE: the token by which the server asks the agents of nodes; one that is there stays.
+make_agent_token() {
+  ! kubectl --kubeconfig $ADMIN -n "$1" get secret corral-agent >/dev/null 2>&1 || return 0
+  (umask 077 && head -c 32 /dev/urandom | base64 | tr -d '\n' >/run/corral-agent) &&
+    admin -n "$1" create secret generic corral-agent --from-file=token=/run/corral-agent
+  code=$?
+  rm -f /run/corral-agent
+  return $code
+}
+
+# print_link NAMESPACE: a one-time sign-in link, while no administrator has signed in.
+print_link() {
+  kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral sign-in-link --first
+}
+
+# prepare_backup NAMESPACE: gather what a new cluster cannot make again: Corral's store and key, the portal's certificate,
+# and the authorities of Kubernetes. Only root sees into the folder; drop_backup removes it.
+prepare_backup() {
+  drop_backup && (umask 077 && mkdir -p "$BACKUP/pki/etcd") || return
+  (umask 077 && gather "$1") || { drop_backup; return 1; }
+  find "$BACKUP" -type f -size 0 | grep . && { echo 'corral: an empty part'; drop_backup; return 1; }
+  return 0
+}
+
+gather() {
+  kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral backup - >"$BACKUP/store.db" &&
+    kubectl --kubeconfig $ADMIN -n "$1" get secret corral-key -o 'jsonpath={.data.key}' >"$BACKUP/key.base64" &&
+    base64 -d <"$BACKUP/key.base64" >"$BACKUP/corral.key" && rm "$BACKUP/key.base64" &&
+    cp /etc/kubernetes/corral-portal.pem "$BACKUP/portal.pem" && cd /etc/kubernetes/pki &&
+    for file in ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key; do
+      cp $file "$BACKUP/pki/$file" || return
+    done
+}
+
+drop_backup() { rm -rf "$BACKUP"; }
+
+# print_backup: as an archive.
+print_backup() { tar -C "$BACKUP" -cf - .; }
+
+# restore_corral NAMESPACE IMAGE: the store and the key that were sent, in place of those that are there. The database of
+# before is kept under another name. `up` starts the server again where this does not come to its end.
+restore_corral() {
+  received && [ -s store.db ] && [ -s corral.key ] && unfinished corral || return
+  before=corral_before_$(date -u +%Y%m%d%H%M%S)
+  kubectl --kubeconfig $ADMIN -n "$1" create secret generic corral-key --from-file=key=corral.key --dry-run=client -o yaml \
+    >key.yaml && chmod 600 key.yaml || return
+  admin -n "$1" scale deployment/corral --replicas=0 &&
+    admin -n "$1" wait --for=delete pod -l app.kubernetes.io/component=server --timeout=300s &&
+    admin apply --server-side --force-conflicts -f key.yaml &&
+    database "$1" "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'corral'" &&
+    database "$1" "ALTER DATABASE corral RENAME TO $before" && database "$1" 'CREATE DATABASE corral' &&
+    fill_store "$1" "$2" && admin -n "$1" scale deployment/corral --replicas=1 &&
+    admin -n "$1" rollout status deployment/corral --timeout=600s || return
+  echo "the database of before is $before"
+  cd / && rm -rf "$STATE/received" && finished corral
+}
+
+# database NAMESPACE SQL
+database() {
+  whole kubectl --kubeconfig $ADMIN -n "$1" exec statefulset/corral-postgresql -- sh -c \
+    'PGPASSWORD=$(cat /etc/corral/password) exec psql -h /tmp -U corral -d postgres -v ON_ERROR_STOP=1 -c "$1"' sh "$2"
+}
+
+# fill_store NAMESPACE IMAGE: by a pod of its own, as the server is stopped.
+fill_store() {
+  admin -n "$1" delete pod corral-restore --ignore-not-found --wait || return
+  # JSON, as YAML has no quotes that a shell keeps.
+  printf '%s' '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "corral-restore"}, "spec": {"restartPolicy": "Never",
+    "automountServiceAccountToken": false, "enableServiceLinks": false, "activeDeadlineSeconds": 3600,
+    "securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [{"name": "main", "image": "'"$2"'", "imagePullPolicy": "IfNotPresent", "command": ["sleep", "3600"],
+    "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+    "env": [{"name": "HOME", "value": "/tmp"}, {"name": "CORRAL_ADMINISTRATOR", "value": "admin"},
+      {"name": "CORRAL_DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": "corral-database", "key": "url"}}}]}]}}' >pod.json
+  admin -n "$1" apply -f pod.json && admin -n "$1" wait --for=condition=Ready pod/corral-restore --timeout=300s &&
+    whole timeout 1800 kubectl --kubeconfig $ADMIN -n "$1" exec -i corral-restore -- corral restore - --yes --data /tmp/restored <store.db
+  code=$?
+  admin -n "$1" delete pod corral-restore --now --ignore-not-found
+  return $code
 }
 
 admin() { whole kubectl --kubeconfig $ADMIN "$@"; }
@@ -211,6 +399,34 @@ admin() { whole kubectl --kubeconfig $ADMIN "$@"; }
 make_token() {
   kubeadm token create --ttl 10m --description 'corral deploy up' --print-join-command
 }
+
+# Print the same for a control plane, and the key of the certificates that it needs, which kubeadm keeps encrypted in the
+# cluster for two hours. Only memory has the key here.
+make_plane_token() {
+  document=/run/corral-key.yaml
+  key=$(kubeadm certs certificate-key) || return
+  (umask 077 && key_document >$document) && kubeadm init phase upload-certs --upload-certs --config $document >/dev/null
+  code=$?
+  rm -f $document
+  [ $code = 0 ] && printf 'corral-certificate-key %s\n' "$key" && make_token
+}
+
+key_document() {
+  cat <<END
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+certificateKey: $key
+localAPIEndpoint: {advertiseAddress: "$(own_address)"}
+nodeRegistration: {criSocket: "unix:///run/containerd/containerd.sock"}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: $(kubeadm version -o short)
+END
+}
+
+# The address of the control plane on this host.
+own_address() { sed -n 's/^ *- --advertise-address=//p' /etc/kubernetes/manifests/kube-apiserver.yaml; }
 
 # Renew what kubeadm signed, and restart the containers that read it only once.
 renew_certificates() {
@@ -234,19 +450,22 @@ ended() {
   return 1
 }
 
-# Until Kubernetes answers with its new certificate.
+# Until the control plane of this host answers with its new certificate.
 until_answered() {
+  address=$(own_address)
+  case $address in *:*) address="[$address]" ;; esac
   for _ in $(seq 150); do
     sleep 2
-    ! admin get --raw /readyz || return 0
+    ! admin --server "https://$address:6443" get --raw /readyz || return 0
   done
   return 1
 }
 
 # Take back what `up` made here, the last first; what is written down goes at the end, so it can be begun again.
 reset_host() {
+  unfinished reset || return
   if [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
-  for service in kubelet containerd; do
+  for service in corral-balancer kubelet containerd; do
     ! grep -qxF "/etc/systemd/system/$service.service" "$STATE/made" || [ ! -e "/etc/systemd/system/$service.service" ] ||
       systemctl disable --now "$service" || return
   done
@@ -274,6 +493,7 @@ reset_files() {
   if [ -d "$STATE/before" ]; then
     (cd "$STATE/before" && find . -type f ! -name '*.new' | while read -r path; do cp -p "$path" "/$path" || exit; done) || return
   fi
+  [ ! -e "$STATE/data" ] || while read -r path; do rm -rf "$path" || return; done <"$STATE/data"
   rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/tmp
   [ ! -e "$STATE/folders" ] || sort -r "$STATE/folders" | while read -r path; do
     [ ! -d "$path" ] || rmdir --ignore-fail-on-non-empty "$path" || exit

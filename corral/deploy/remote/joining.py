@@ -1,4 +1,4 @@
-"""Let workers wait for the control plane that they join, and get a token from it that no log has."""
+"""Let hosts wait for the control plane that they join, and get a token from it that no log has."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ _COMMAND: Final = re.compile(
 )
 """What kubeadm prints of a new token and of the key of the cluster's authority."""
 
-Ask = Callable[[str], Awaitable[tuple[int, str]]]
-"""Asks the control plane of this name for a token; returns the exit code and what it printed."""
+_KEY: Final = re.compile(r"^corral-certificate-key ([0-9a-f]{64})$", re.MULTILINE)
+"""The key of the certificates that a control plane fetches."""
+
+Ask = Callable[[str, bool], Awaitable[tuple[int, str]]]
+"""Asks the control plane of this name for a token, and if True for a key; returns the exit code and what it printed."""
 
 
 class Starts:
     """Whether each control plane that hosts join has started, as far as this `up` starts it."""
 
     def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        """Of the control planes that join: etcd takes one new member at a time, and each uploads certificates anew."""
         self._of: dict[str, asyncio.Future[bool]] = {}
 
     def expect(self, name: str) -> None:
@@ -45,10 +50,13 @@ class Starts:
 
 async def joining_text(host: Host, joining: Joining, ask: Ask) -> bytes:
     """The document by which kubeadm joins a host. Raises NotReached where the control plane gives no token."""
-    code, output = await ask(joining.first)
-    found = _COMMAND.search(output)
-    if code or not found:
+    code, output = await ask(joining.first, joining.plane)
+    found, key = _COMMAND.search(output), _KEY.search(output)
+    if code or not found or (joining.plane and not key):
         raise NotReached(
             Refusal(f"{joining.first} made no token for it", f"Read the log of {joining.first}, then run up again.")
         )
-    return join_text(host, joining.address, joining.endpoint, found[1], found[2]).encode()
+    text = join_text(
+        host, joining.address, joining.endpoint, found[1], found[2], closed=joining.closed, key=key[1] if key else ""
+    )
+    return text.encode()

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from corral.deploy.checks.connection import Refusal, no_answer, refusal_of, too_much
 from corral.deploy.hosts.reader import Host
@@ -93,6 +93,17 @@ class Ssh:
         try:
             async with asyncio.timeout(seconds), self.session(host, command) as session:
                 return await session.finish(text, most)
+        except TimeoutError:
+            raise NotReached(no_answer(host, seconds)) from None
+
+    async def save(self, host: Host, command: str, text: bytes, into: IO[bytes], *, most: int, seconds: float) -> int:
+        """Run a constant command with `text` on its standard input, write what it prints to `into`, and return its code.
+
+        Raises NotReached, also where it prints more than `most` bytes.
+        """
+        try:
+            async with asyncio.timeout(seconds), self.session(host, command) as session:
+                return await session.save(text, into, most)
         except TimeoutError:
             raise NotReached(no_answer(host, seconds)) from None
 
@@ -179,6 +190,19 @@ class Session:
         if output is None:
             raise NotReached(too_much(self._host, most))
         return Answer(output, await self._code())
+
+    async def save(self, text: bytes, into: IO[bytes], most: int) -> int:
+        """Send `text`, write what the command prints to `into`, and return its exit code. Raises NotReached."""
+        await self.send(text)
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        size = 0
+        while piece := await self._stdout.read(_PIECE):
+            size += len(piece)
+            if size > most:
+                raise NotReached(too_much(self._host, most))
+            into.write(piece)
+        return await self._code()
 
     async def send(self, text: bytes) -> None:
         """Write to the command's standard input; a command that has ended already is seen by its exit code."""

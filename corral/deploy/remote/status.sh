@@ -7,6 +7,8 @@ main() {
   printf 'corral-status begin 1\n'
   unit containerd "$(containerd --version 2>/dev/null | awk '{ print $3 }')"
   unit kubelet "$(kubelet --version 2>/dev/null | awk '{ print $2 }')"
+  [ ! -e /etc/systemd/system/corral-balancer.service ] ||
+    unit corral-balancer "$(haproxy -v 2>/dev/null | awk 'NR == 1 { print $3 }')"
   [ ! -e $ADMIN ] || cluster
   printf 'corral-status end 1\n'
 }

@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,13 @@ from typing import Final, TextIO
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.remote.joining import Ask, Starts, joining_text
+from corral.deploy.remote.portal import portal_text
 from corral.deploy.remote.sending import PACKAGES, RECEIVED, archive_of, receiver
 from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
-from corral.deploy.steps.node import JOIN_CLUSTER, START_CLUSTER
-from corral.deploy.steps.outcome import Outcome, failure_of
+from corral.deploy.steps.installation import WRITE_CERTIFICATE
+from corral.deploy.steps.node import JOIN_CLUSTER, JOIN_PLANE, START_CLUSTER
+from corral.deploy.steps.outcome import Outcome, failure_of, log_entry
 from corral.deploy.steps.plan import INSTALL
 from corral.deploy.steps.script import question_of, script_of
 from corral.deploy.steps.step import HostPlan, Step
@@ -81,11 +83,11 @@ async def do_steps(
             starts.expect(plan.name)
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
 
-        async def ask(name: str) -> tuple[int, str]:
+        async def ask(name: str, plane: bool) -> tuple[int, str]:
             """Ask a control plane for a token."""
             host = hosts.named(name)
             assert host is not None
-            text = question_of(functions, "make_token")
+            text = question_of(functions, "make_plane_token" if plane else "make_token")
             answer = await ssh.ask(host, f"{as_root(host)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
             return answer.code, answer.output.decode(errors="replace")
 
@@ -93,7 +95,10 @@ async def do_steps(
             plan = plans[host.name]
             async with places:
                 with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
-                    work = _Work(ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask)
+                    work = _Work(
+                        ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask,
+                        list_path.parent,
+                    )  # fmt: skip
                     try:
                         return host.name, await work.do(plan)
                     finally:
@@ -115,8 +120,9 @@ class _Work:
 
     def __init__(
         self, ssh: Ssh, host: Host, functions: str, packages: Sequence[Path], log: TextIO, told: Callable[[str], None],
-        starts: Starts, ask: Ask,
+        starts: Starts, ask: Ask, folder: Path,
     ) -> None:  # fmt: skip
+        self._folder = folder
         self._ssh, self._host, self._functions, self._packages = ssh, host, functions, packages
         self._log, self._told, self._starts, self._token = log, told, starts, ask
 
@@ -148,9 +154,17 @@ class _Work:
             code, output = await self._ask(receiver(folder), archive_of(sent))
             if code:
                 return code, output
-        if step.call[0] == JOIN_CLUSTER:
-            step = replace(step, content=await self._joining(step))
+        if step.call[0] in (JOIN_CLUSTER, JOIN_PLANE):
+            return await self._join(step)
+        if step.call[0] == WRITE_CERTIFICATE:
+            step = replace(step, content=self._portal(step))
         return await self._ask("sh -s", script_of(self._functions, step, from_folder=bool(self._packages)))
+
+    async def _join(self, step: Step) -> tuple[int, str]:
+        """Join the control plane once it has started; control planes join one after the other. Raises NotReached."""
+        async with self._starts.turn if step.call[0] == JOIN_PLANE else nullcontext():
+            step = replace(step, content=await self._joining(step))
+            return await self._ask("sh -s", script_of(self._functions, step, from_folder=False))
 
     async def _joining(self, step: Step) -> bytes:
         """What kubeadm is told of the control plane, once that has started. Raises NotReached."""
@@ -162,6 +176,15 @@ class _Work:
             )
         return await joining_text(self._host, joining, self._token)
 
+    def _portal(self, step: Step) -> bytes:
+        """The portal's key and certificate. Raises NotReached."""
+        assert step.portal is not None
+        try:
+            return portal_text(step.portal, self._folder)
+        except CorralError as error:
+            why = Refusal(f"cannot write the portal's certificate: {error.message}", "Mend it, then run up again.")
+            raise NotReached(why) from None
+
     async def _ask(self, command: str, text: bytes | Iterable[bytes]) -> tuple[int, str]:
         command = as_root(self._host) + command
         answer = await self._ssh.ask(self._host, command, text, most=_MOST_OUTPUT, seconds=_SECONDS)
@@ -169,7 +192,5 @@ class _Work:
 
     def _write(self, says: str, output: str = "") -> None:
         """Add to the log, at once: what a killed `up` did is in it, too."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        shown = "".join(char if char.isprintable() or char == "\n" else "·" for char in output)
-        self._log.write(f"{now} {says}\n" + "".join(f"  {line}\n" for line in shown.splitlines()))
+        self._log.write(log_entry(datetime.now(UTC), says, output))
         self._log.flush()

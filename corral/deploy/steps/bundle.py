@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,8 @@ RUNTIME: Final = ("containerd", "containerd-shim-runc-v2", "ctr", "runc")
 KUBERNETES: Final = ("kubeadm", "kubectl", "kubelet")
 PLUGINS: Final = ("bridge", "flannel", "host-local", "loopback", "portmap")
 """The CNI plugins that flannel and containerd call."""
+HELM, CHART, CHART_NAME = "bin/helm", "charts/corral.tgz", "corral.tgz"
+"""What a bundle has for Corral itself, and the chart's name on a host."""
 PROGRAMS: Final = "/usr/local/bin"
 PLUGINS_FOLDER: Final = "/opt/cni/bin"
 _OF_CONTROL_PLANES: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
@@ -44,6 +46,18 @@ class Bundle:
     arch: str
     programs: tuple[BundleFile, ...]
     archives: tuple[ImageArchive, ...]
+    helm: BundleFile | None = None
+    chart: BundleFile | None = None
+    """Corral's chart, packed by `helm package`."""
+
+    @property
+    def images(self) -> Mapping[str, str]:
+        """The digests of all images, by name."""
+        return {name: digest for each in self.archives for name, digest in each.images.items()}
+
+    def absent_helm(self, own: Facts) -> tuple[BundleFile, ...]:
+        """helm, where a host has it not, or has another one."""
+        return (self.helm,) if self.helm is not None and _differs(self.helm, own) else ()
 
     def absent_programs(self, names: Iterable[str], own: Facts) -> tuple[BundleFile, ...]:
         """The programs of these names that a host has not, or has otherwise."""
@@ -56,15 +70,17 @@ class Bundle:
             each for each in self.programs if each.target.startswith(f"{PLUGINS_FOLDER}/") and _differs(each, own)
         )
 
-    def absent_images(self, own: Facts, *, control_plane: bool) -> tuple[ImageArchive, ...]:
-        """The archives with an image that a host needs and has not."""
+    def absent_images(
+        self, own: Facts, *, control_plane: bool, needless: Container[str] = ()
+    ) -> tuple[ImageArchive, ...]:
+        """The archives with an image that a host needs and has not; it does not need those of `needless`."""
         return tuple(
             each
             for each in self.archives
             if any(
                 own.images.get(name) != digest
                 for name, digest in each.images.items()
-                if control_plane or not _of_control_planes(name)
+                if name not in needless and (control_plane or not _of_control_planes(name))
             )
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from corral.deploy.checks.facts import Facts
+from corral.deploy.checks.ours import MARK
 from corral.deploy.steps.step import Step
 
 MODULES: Final = ("overlay", "br_netfilter")
@@ -17,13 +18,16 @@ SYSCTLS: Final = {"net.bridge.bridge-nf-call-iptables": "1", "net.ipv4.ip_forwar
 MODULES_FILE: Final = "/etc/modules-load.d/corral.conf"
 SYSCTLS_FILE: Final = "/etc/sysctl.d/90-corral.conf"
 CONTAINERD_FILE: Final = "/etc/containerd/config.toml"
-CONTAINERD_UNIT_FILE: Final = "/etc/systemd/system/containerd.service"
-KUBELET_UNIT_FILE: Final = "/etc/systemd/system/kubelet.service"
 KUBEADM_FILE: Final = "/etc/kubernetes/corral.yaml"
 NETWORK_FILE: Final = "/etc/kubernetes/corral-network.yaml"
+DATA_FILE: Final = "/etc/kubernetes/corral-data"
+VOLUME_FOLDERS_FILE: Final = "/etc/kubernetes/corral-volumes"
+VOLUMES_FILE: Final = "/etc/kubernetes/corral-volumes.yaml"
+VALUES_FILE: Final = "/etc/kubernetes/corral-values.yaml"
+CERTIFICATE_FILE: Final = "/etc/kubernetes/corral-portal.pem"
+"""The portal's key and certificate; the probe sends the certificate alone."""
 PAUSE: Final = "registry.k8s.io/pause:3.10.1"
 """The image of every pod's sandbox, as kubeadm 1.34 names it."""
-MARK: Final = "# Written by corral deploy.\n"
 MOST_READ: Final = 16384
 """Bytes of a file that the probe sends: one of this size may be longer."""
 _SECRET: Final = re.compile(r"(?i)(pass|auth|token|secret|credential)([^=:\s]*\s*[=:]\s*)\S.*")

@@ -21,14 +21,17 @@ JOIN_CONTROL_PLANE: Final = (
 JOIN: Final = ("preflight", "kubelet-start", "kubelet-wait-bootstrap")
 """A worker."""
 API_PORT: Final = 6443
+CLOSED: Final = "corral.dev/validating"
+"""The key of the taint that keeps tasks away from a node until it is validated; Corral's validation job tolerates it."""
 _API: Final = "kubeadm.k8s.io/v1beta4"
 _WORKER: Final = "worker"
 
 
-def init_text(mark: str, hosts: Hosts, host: Host, address: str) -> str:
+def init_text(mark: str, hosts: Hosts, host: Host, address: str, endpoint: str = "") -> str:
     """The documents for the first control plane, and those of the list; keys are made on the host and are not in them.
 
-    kubeadm insists on a first bootstrap token: it expires at once, and its join command is not printed.
+    `endpoint` reaches any of several control planes, with its port; "" where there is one. kubeadm insists on a first
+    bootstrap token: it expires at once, and its join command is not printed.
     """
     chosen = hosts.kubernetes
     cluster: dict[str, Any] = {
@@ -38,8 +41,8 @@ def init_text(mark: str, hosts: Hosts, host: Host, address: str) -> str:
         "kubernetesVersion": f"v{chosen.version}",
         "networking": {"podSubnet": chosen.pod_subnet, "serviceSubnet": chosen.service_subnet},
     }
-    if chosen.endpoint:
-        cluster["controlPlaneEndpoint"] = endpoint_of(chosen.endpoint)
+    if endpoint:
+        cluster["controlPlaneEndpoint"] = endpoint
     node = _node(host, address)
     if _WORKER in host.roles:
         node["taints"] = []
@@ -55,15 +58,29 @@ def init_text(mark: str, hosts: Hosts, host: Host, address: str) -> str:
     return mark + yaml.safe_dump_all([cluster, start, *others], sort_keys=False)
 
 
-def join_text(host: Host, address: str, endpoint: str, token: str, authority: str) -> str:
-    """The document for a worker, with the token and the hash of the certificate authority that it may trust."""
+def join_text(
+    host: Host, address: str, endpoint: str, token: str, authority: str, *, closed: bool = False, key: str = ""
+) -> str:  # fmt: skip
+    """The document for a node, with the token and the hash of the certificate authority that it may trust.
+
+    A node that is `closed` joins with the taint that keeps tasks away until it is validated. With a `key` it becomes a
+    control plane: the key opens the certificates that the first one uploaded.
+    """
+    node = _node(host, address)
+    if key and _WORKER in host.roles:
+        node["taints"] = []
+    if closed:
+        node["taints"] = [{"key": CLOSED, "effect": "NoSchedule"}]
     trust = {"apiServerEndpoint": endpoint, "caCertHashes": [f"sha256:{authority}"], "token": token}
-    start = {
+    start: dict[str, Any] = {
         "apiVersion": _API,
         "kind": "JoinConfiguration",
         "discovery": {"bootstrapToken": trust, "tlsBootstrapToken": token},
-        "nodeRegistration": _node(host, address),
+        "nodeRegistration": node,
     }
+    if key:
+        local = {"advertiseAddress": address, "bindPort": API_PORT}
+        start["controlPlane"] = {"certificateKey": key, "localAPIEndpoint": local}
     return yaml.safe_dump(start, sort_keys=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from corral.deploy.checks.connection import Refusal
@@ -28,8 +29,14 @@ _KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
     ("a password is required|not in the sudoers", "sudo asks for a password",
      f"Let the account use sudo without one, {_AGAIN}."),
     ("Module .* not found", "its kernel has not the module", f"Install the modules of the running kernel, {_AGAIN}."),
+    ("corral: its pods are not ready", "its pods did not get ready",
+     f"See why (the host's log has their events), {_AGAIN}."),
     ("corral: damaged", "what was sent did not arrive as it is in the bundle", "Run up again."),
-    (r"\[ERROR Port-(\d+)\]", "another program listens at a port that it needs",
+    ("corral: kubeadm has another version", "the bundle's kubeadm has another version than the list asks for",
+     "Take the bundle of the version in the list (kubernetes.version)."),
+    ("corral: no CRI", "containerd runs without its part for Kubernetes",
+     "See journalctl -u containerd; fs.inotify.max_user_instances may be too low (sysctl). Mend it, then run up again."),
+    (r"\[ERROR Port-(\d+)\]|[Cc]annot bind (socket|UNIX socket)", "another program listens at a port that it needs",
      f"Find the program (corral deploy check) and stop it, {_AGAIN}."),
     ("swapoff: .*Cannot allocate memory", "it has not the memory to take back what is in swap",
      f"Stop what needs the memory, {_AGAIN}."),
@@ -65,6 +72,12 @@ def last_error(output: str) -> str:
     # kubeadm ends with advice about its options.
     lines = [line for line in lines if _ERROR.match(line)] or lines
     return shorten("".join(char for char in lines[-1] if char.isprintable()), 200) if lines else "nothing"
+
+
+def log_entry(now: datetime, says: str, output: str) -> str:
+    """The lines of a host's log that tell of something that was done there, and of what it printed."""
+    shown = "".join(char if char.isprintable() or char == "\n" else "·" for char in output)
+    return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')} {says}\n" + "".join(f"  {line}\n" for line in shown.splitlines())
 
 
 def without_effect(outcome: Outcome, plan: HostPlan) -> Outcome:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from corral.deploy.checks.components import control_planes
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.on_a_host import in_kubernetes
+from corral.deploy.checks.ours import KUBELET
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
-from corral.deploy.steps import files
+from corral.deploy.steps import balancer, files
 from corral.deploy.steps.bundle import PROGRAMS, Bundle
-from corral.deploy.steps.node import ADMIN, KUBELET, node_steps
+from corral.deploy.steps.installation import installation_of
+from corral.deploy.steps.node import node_steps, started, upgrade_steps
 from corral.deploy.steps.step import HostPlan, Step
 
 PACKAGES: Final = ("conntrack", "ethtool", "iptables", "kmod", "socat")
@@ -25,15 +28,37 @@ _UNPLANNED: Final = ("storage", "hadoop")
 def plan_of(hosts: Hosts, survey: Survey, bundle: Bundle | None = None) -> tuple[HostPlan, ...]:
     """The plan of every host of the list, in its order; programs and images are those of the bundle."""
     facts = {name: seen.facts for name, seen in survey.seen.items()}
-    first = _first_plane(hosts, facts)
+    first = first_plane(hosts, facts)
     return tuple(_host_plan(hosts, host, first, facts, survey, bundle) for host in hosts.hosts)
 
 
-def _first_plane(hosts: Hosts, facts: Mapping[str, Facts]) -> str:
-    """The host where the cluster begins: one that is a control plane already, else the first of the list."""
-    planes = [host.name for host in hosts.hosts if CONTROL_PLANE in host.roles]
-    there = [name for name in planes if name in facts and ADMIN in facts[name].leftovers]
-    return next(iter([*there, *planes]), "")
+def upgrade_plan_of(hosts: Hosts, survey: Survey, bundle: Bundle) -> tuple[HostPlan, ...]:
+    """The plan of the upgrade of every node of the list, in the order in which they are upgraded: control planes first."""
+    facts = {name: seen.facts for name, seen in survey.seen.items()}
+    first = first_plane(hosts, facts)
+    order = sorted(
+        (host for host in hosts.hosts if in_kubernetes(host)),
+        key=lambda host: (host.name != first, CONTROL_PLANE not in host.roles),
+    )
+    return tuple(_upgrade_plan(hosts, host, first, facts, bundle) for host in order if host.name in facts)
+
+
+def _upgrade_plan(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], bundle: Bundle) -> HostPlan:
+    own = facts[host.name]
+    bars = tuple(_bars(hosts, host, own, bundle, upgrade=True))
+    steps = (*_system(hosts, own), *upgrade_steps(hosts, host, first, facts, bundle))
+    return HostPlan(host.name, host.roles, steps, bars, (), bars)
+
+
+def first_plane(hosts: Hosts, facts: Mapping[str, Facts]) -> str:
+    """The host where the cluster begins: a control plane that is up, else the first of the list.
+
+    Of several that are up it is the one that has what there is once in a cluster.
+    """
+    planes = [host.name for host in control_planes(hosts)]
+    there = [name for name in planes if started(facts.get(name))]
+    leading = [name for name in there if files.NETWORK_FILE in facts[name].files]
+    return next(iter([*leading, *there, *planes]), "")
 
 
 def _host_plan(
@@ -45,15 +70,19 @@ def _host_plan(
         bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
         return HostPlan(host.name, host.roles, (), bars, notes, bars)
     own = facts[host.name]
-    bars = tuple(_bars(hosts, host, own, bundle))
+    asked = installation_of(hosts, first, facts) if host.name == first else None
+    lacking = tuple(asked.missing(bundle)) if asked is not None and bundle is not None else ()
+    bars = (*_bars(hosts, host, own, bundle), *lacking, *_unsafe(hosts, host, first, facts))
     obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
     if not in_kubernetes(host):
         return HostPlan(host.name, host.roles, (), obstacles, notes, bars)
-    steps = (*_system(own), *node_steps(hosts, host, first, facts, bundle))
+    steps = (*_system(hosts, own), *node_steps(hosts, host, first, facts, bundle))
     return HostPlan(host.name, host.roles, steps, obstacles, notes, bars)
 
 
-def _bars(hosts: Hosts, host: Host, own: Facts, bundle: Bundle | None) -> Iterator[str]:
+def _bars(
+    hosts: Hosts, host: Host, own: Facts, bundle: Bundle | None, *, upgrade: bool = False
+) -> Iterator[str]:  # fmt: skip
     """What on a host itself keeps its steps from being done."""
     if own.sudo not in ("root", "free"):
         yield f"sudo asks {own.user} for a password, or is not there"
@@ -66,10 +95,10 @@ def _bars(hosts: Hosts, host: Host, own: Facts, bundle: Bundle | None) -> Iterat
     if len(own.files.get(_FSTAB, b"")) >= files.MOST_READ:
         yield f"its {_FSTAB} is too long to be changed: make it shorter than {files.MOST_READ} bytes"
     if bundle is not None:
-        yield from _unfit(hosts, own, bundle)
+        yield from _unfit(hosts, own, bundle, upgrade=upgrade)
 
 
-def _unfit(hosts: Hosts, own: Facts, bundle: Bundle) -> Iterator[str]:
+def _unfit(hosts: Hosts, own: Facts, bundle: Bundle, *, upgrade: bool) -> Iterator[str]:
     """Why the programs of a bundle cannot be those of a host."""
     if own.arch != bundle.arch:
         yield f"the bundle is for {bundle.arch}, and it is {own.arch}"
@@ -79,8 +108,8 @@ def _unfit(hosts: Hosts, own: Facts, bundle: Bundle) -> Iterator[str]:
         from_bundle = own.programs.get(f"{PROGRAMS}/{name}") == bundle.digest_of(name)
         if from_bundle and there not in ("", wanted):
             yield f"the bundle has {name} {there}, and the list asks for {wanted}"
-        if KUBELET in own.leftovers and not from_bundle and there not in ("", wanted):
-            yield f"it is a node with {name} {there}, and up does not upgrade nodes to {wanted}"
+        if not upgrade and KUBELET in own.leftovers and not from_bundle and there not in ("", wanted):
+            yield f"it is a node with {name} {there}, and up does not upgrade nodes to {wanted}: corral deploy upgrade does"
 
 
 def _obstacles_between(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
@@ -89,13 +118,24 @@ def _obstacles_between(hosts: Hosts, host: Host, first: str, facts: Mapping[str,
         return
     if first not in facts:
         yield f"the control plane {first} was not reached"
-    planes = sum(CONTROL_PLANE in each.roles for each in hosts.hosts)
-    if planes > 1 and not hosts.kubernetes.endpoint and CONTROL_PLANE in host.roles:
-        yield f"{planes} control planes need kubernetes.endpoint in the list, an address that reaches any of them"
 
 
-def _system(own: Facts) -> Iterator[Step]:
-    missing = [name for name in PACKAGES if name not in own.packages]
+def _unsafe(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
+    """Why no control plane may begin here: the cluster takes no more, or another host may have a cluster already."""
+    if CONTROL_PLANE in host.roles and not started(facts[host.name]):
+        yield from balancer.unjoinable(hosts, first, facts, files.KUBEADM_FILE)
+    silent = [each.name for each in control_planes(hosts) if each.name not in facts]
+    if host.name == first and silent and not started(facts[first]):
+        yield f"{' and '.join(silent)} may have the cluster already, and was not reached"
+
+
+def packages_of(hosts: Hosts) -> tuple[str, ...]:
+    """The packages that each node needs."""
+    return (*PACKAGES, *((balancer.PACKAGE,) if balancer.is_needed(hosts) else ()))
+
+
+def _system(hosts: Hosts, own: Facts) -> Iterator[Step]:
+    missing = [name for name in packages_of(hosts) if name not in own.packages]
     title = f"install {', '.join(missing)}" if missing else "all packages are installed"
     yield Step("package", title, bool(missing), call=(INSTALL, *missing))
     if own.swaps:

@@ -24,6 +24,19 @@ class Joining:
     endpoint: str
     address: str
     """The address by which the others know the host."""
+    plane: bool = False
+    """Whether it becomes a control plane, too."""
+    closed: bool = False
+    """Whether the node takes no tasks until it is validated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portal:
+    """The portal's address, and the files of its certificate and key, "" where it makes its own."""
+
+    address: str
+    certificate: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Step:
     files: tuple[BundleFile, ...] = ()
     """The files that are sent to the host first."""
     joining: Joining | None = None
+    portal: Portal | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The step for programs."""

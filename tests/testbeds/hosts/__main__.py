@@ -12,3 +12,4 @@ elif reason := bundle.missing():
     print(f"{reason}: the tests of a cluster on hosts of our own will skip", file=sys.stderr)
 else:
     bundle.bundle()
+    bundle.later()

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,8 @@ class Machines:
     def power_off(self, name: str) -> None:
         """End a host as its power button does; its files stay."""
         process = self._processes[name]
+        if process.poll() is not None:
+            return
         with contextlib.suppress(ProcessLookupError, IndexError):
             os.kill(self._first_process(process), _ORDERLY_END)
         try:
@@ -79,6 +82,25 @@ class Machines:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def cut_power(self, name: str) -> None:
+        """End a host at once, without a word to those that it talks with."""
+        process = self._processes[name]
+        _run("ip", "-n", _network(self.bridge.name, name), "link", "set", "eth0", "down")
+        os.kill(self._first_process(process), signal.SIGKILL)
+        process.wait(timeout=_GUARD)
+
+    def replace(self, name: str) -> None:
+        """Put another machine in the place of a host: the same name and address, nothing else."""
+        self.power_off(name)
+        Tree(f"{self.home.name}-{name}").remove()
+        remains.unmount(self.home / name)
+        _run("ip", "link", "delete", self._outside(name))
+        _run("ip", "netns", "delete", _network(self.bridge.name, name))
+        shutil.rmtree(self.home / name)
+        _prepare(self.home / name, name, self.key, self.bridge.gateway)
+        self._boot(name)
+        self._wait(name)
 
     def run(self, name: str, command: str, text: bytes = b"") -> str:
         """Run a command as root on a host over SSH; returns what it printed. Raises RuntimeError."""
@@ -94,11 +116,15 @@ class Machines:
         chosen = [word for option in options for word in ("-o", option)]
         return ["ssh", "-F", "none", *chosen, "-i", str(self.key), f"admin@{self.address[name]}"]
 
+    def _outside(self, name: str) -> str:
+        """The end of a host's link that is in this machine's bridge."""
+        return f"v{self.bridge.name[3:].replace('-', '')}{self.address[name].rpartition('.')[2]}"
+
     def _boot(self, name: str) -> None:
         folder, address = self.home / name, self.address[name]
         network = _network(self.bridge.name, name)
         _run("ip", "netns", "add", network)
-        outside = f"v{self.bridge.name[3:].replace('-', '')}{address.rpartition('.')[2]}"
+        outside = self._outside(name)
         link = f"link add {outside} master {self.bridge.name} type veth peer name eth0 netns {network}"
         _run("ip", *link.split())
         _run("ip", "link", "set", outside, "up")
@@ -176,6 +202,7 @@ def _prepare(folder: Path, name: str, key: Path, gateway: str) -> None:
     ssh, home = folder / "upper/etc/ssh", folder / "upper/home/admin"
     for path in (ssh, home / ".ssh"):
         path.mkdir(parents=True)
+    (folder / "upper/etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")  # of a virtual machine all would be the same
     (folder / "upper/etc/hostname").write_text(f"{name}\n")
     (folder / "upper/etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")
     # No name server is there: a question ends at once, and not after ten seconds. CoreDNS refuses one of the host itself.

@@ -12,14 +12,22 @@ _SETTINGS: Final = (
     "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
 )  # fmt: skip
+_AT_LEAST: Final = {"fs/inotify/max_user_instances": 1024}
+"""Of three nodes' kubelets and containerds 72 are in use: with two clusters at once containerd would have no CRI."""
 _FILE: Final = "settings.json"
 _PROC: Final = Path("/proc/sys")
 
 
 def remember(home: Path, prefix: str) -> None:
-    """Keep the settings in the folder of these hosts: those of now, or those that hosts of another run found."""
-    found = next(_elsewhere(home, prefix), None) or {name: _value(name) for name in _SETTINGS}
+    """Keep the settings in the folder of these hosts: those of now, or those that hosts of another run found.
+
+    Then raise those that are too low for several clusters at once.
+    """
+    found = {name: _value(name) for name in (*_SETTINGS, *_AT_LEAST)} | next(_elsewhere(home, prefix), {})
     (home / _FILE).write_text(json.dumps(found))
+    for name, least in _AT_LEAST.items():
+        if int(_value(name)) < least:
+            (_PROC / name).write_text(str(least))
 
 
 def restore(home: Path, prefix: str) -> None:
