@@ -125,6 +125,15 @@ class JobHints(Protocol):
 
 
 @runtime_checkable
+class PendingStarts(Protocol):
+    """An engine that keeps a start that it answered with Unavailable, and may carry it out before the call is repeated."""
+
+    def withdraw(self, attempt: AttemptId) -> bool:
+        """Give up a start that has not taken effect. Returns whether it never will; False for one that has."""
+        ...
+
+
+@runtime_checkable
 class TaskFolders(Protocol):
     """An engine whose tasks have working folders on the server's machine."""
 

@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
-from corral.storage import hdfs
+from corral.storage import hdfs, name_services
 from corral.storage.kerberos.negotiate import Negotiator
 from corral.storage.kerberos.tickets import Identity
+from corral.storage.web_session import STANDBY
 
 if TYPE_CHECKING:
     import httpx2
@@ -47,7 +48,6 @@ _KEPT: Final = 256
 """Answers that are kept."""
 _URL: Final = re.compile(r"https?://[A-Za-z0-9._\[\]:-]{1,255}")
 _PART: Final = ".corral-part"
-_STANDBY: Final = (b"StandbyException", b"is in state standby")
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_BYTES)]
 _Host = Annotated[str, msgspec.Meta(max_length=300)]
@@ -229,7 +229,7 @@ class BlockLocator:
         if scheme not in hdfs.SCHEMES:
             return None
         named = next((at for at, system in enumerate(self._systems) if system.has(host)), None)
-        service = scheme == "hdfs" and port is None and bool(self._systems)
+        service = port is None and bool(self._systems) and (scheme == "hdfs" or bool(name_services.addresses(host)))
         return 0 if named is None and service else named
 
 
@@ -241,6 +241,7 @@ def _client(seconds: float) -> httpx2.AsyncClient:
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=32),
         trust_env=False,
+        verify=httpx2.create_ssl_context(),
     )
 
 
@@ -342,7 +343,7 @@ class _Asking:
             except httpx2.HTTPError as error:
                 why = f"{url} does not answer: {str(error) or type(error).__name__}"
                 continue
-            if status in (403, 503) and any(each in content for each in _STANDBY):
+            if status in (403, 503) and any(each in content for each in STANDBY):
                 continue
             self._urls.sort(key=lambda each: each != url)
             return status, content

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from corral.runtime.cache_bundle import LIMITS as CACHE_LIMITS
 from corral.runtime.unpack import Limits, UnsafeArchive, check
+from corral.storage.partial_uploads import Claimed, PartialUploads
 from corral.workers.pool import LimitExceeded, Workers
 from corral.workers.pool import Limits as WorkerLimits
 
@@ -52,6 +53,7 @@ class BlobStore:
         self._limits = limits or Limits()
         self._remote = remote
         self._fetches: dict[str, asyncio.Task[None]] = {}
+        self.partial = PartialUploads(root / "partial")
 
     def open(self) -> None:
         """Make the folder and delete the remains of interrupted uploads.
@@ -61,6 +63,7 @@ class BlobStore:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
         for leftover in self.root.glob("*.part"):
             leftover.unlink()
+        self.partial.forget_old()
 
     async def put(self, stream: AsyncIterator[bytes], max_bytes: int, workers: Workers, digest: str = "") -> Stored:
         """Store an archive as it arrives; a worker checks the whole archive before it becomes visible.
@@ -75,19 +78,45 @@ class BlobStore:
             if digest and stored.digest != digest:
                 message = "The archive has another SHA-256 than Content-Digest says; send it again."
                 raise InvalidInput("digest-mismatch", message)
-            if wrong := await workers.call(_wrong_with, part, self._limits, limits=_CHECKING):
-                raise _refused(self._what, wrong)
-            if self._remote is not None:
-                await self._remote.put(_name(stored.digest), part)
-            os.replace(part, self.path(stored.digest))
+            await self._take(part, stored.digest, workers)
             return stored
-        except LimitExceeded as error:
-            raise _refused(self._what, f"to check it is too much work: {error}") from None
         except OSError as error:
-            message = f"The archive could not be stored: {error.strerror}."
-            raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
+            raise _not_stored(error) from error
         finally:
             part.unlink(missing_ok=True)
+
+    async def append(
+        self, stream: AsyncIterator[bytes], part: Claimed, max_bytes: int, workers: Workers, whole: str = ""
+    ) -> int:
+        """Add to the part of an archive; return its bytes. `whole` is the SHA-256 to store it by when the stream ends.
+
+        Raises what `put` does. The part is deleted when it can never be a good archive, and otherwise kept.
+        """
+        try:
+            size = await part.append(stream, max_bytes)
+            if not whole:
+                return size
+            if await asyncio.to_thread(_digest_of, part.path) != whole:
+                message = "What arrived has another SHA-256 than its address says, so it was deleted; send it again."
+                raise InvalidInput("digest-mismatch", message)
+            await self._take(part.path, whole, workers)
+            return size
+        except InvalidInput:
+            part.path.unlink(missing_ok=True)
+            raise
+        except OSError as error:
+            raise _not_stored(error) from error
+
+    async def _take(self, part: Path, digest: str, workers: Workers) -> None:
+        """Check a whole archive, and make it visible by its digest."""
+        try:
+            if wrong := await workers.call(_wrong_with, part, self._limits, limits=_CHECKING):
+                raise _refused(self._what, wrong)
+        except LimitExceeded as error:
+            raise _refused(self._what, f"to check it is too much work: {error}") from None
+        if self._remote is not None:
+            await self._remote.put(_name(digest), part)
+        os.replace(part, self.path(digest))
 
     async def size(self, digest: str) -> int | None:
         """The size of an archive in bytes, None when there is none.
@@ -172,8 +201,7 @@ class BlobStore:
                 raise
             raise _not_here(self._what, digest) from None
         except OSError as error:
-            message = f"The archive could not be stored: {error.strerror}."
-            raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
+            raise _not_stored(error) from error
         finally:
             part.unlink(missing_ok=True)
 
@@ -213,6 +241,11 @@ def _name(digest: str) -> str:
 
 def _not_here(what: str, digest: str) -> NotFound:
     return NotFound("no-such-code", f"The {what} {digest[:12]}… is not here; upload it again.")
+
+
+def _not_stored(error: OSError) -> Unavailable:
+    message = f"The archive could not be stored: {error.strerror}."
+    return Unavailable("blob-store-unavailable", message, retry_after=10)
 
 
 def _digest_of(path: Path) -> str:

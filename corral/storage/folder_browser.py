@@ -104,6 +104,10 @@ class Folder(Protocol):
         """The entries of a folder whose names come after `after`."""
         ...
 
+    def entry(self, parts: tuple[str, ...]) -> Entry:
+        """What is at a path."""
+        ...
+
     def size(self, parts: tuple[str, ...]) -> int:
         """The size in bytes of a readable file."""
         ...
@@ -133,6 +137,14 @@ class LocalFolder:
             return Listing(
                 [each for each in shown if each is not None], wanted[limit - 1] if len(wanted) > limit else ""
             )
+
+    def entry(self, parts: tuple[str, ...]) -> Entry:
+        """The file or folder at a path.
+
+        Raises NotFound, Forbidden.
+        """
+        with self._opened(parts, os.O_NONBLOCK) as (_, status):
+            return _entry_of(parts[-1] if parts else "", status)
 
     def size(self, parts: tuple[str, ...]) -> int:
         """The size of a file in bytes.
@@ -204,21 +216,25 @@ class RemoteStorage:
         wanted = heapq.nsmallest(limit + 1, (each for each in found if each.name > after))
         return Listing(wanted[:limit], wanted[limit - 1].name if len(wanted) > limit else "")
 
+    def entry(self, parts: tuple[str, ...]) -> Entry:
+        """The file or folder at a path; raises like `entries`."""
+        filesystem, path = self._at(parts)
+        try:
+            return _remote_entry(filesystem.info(path))
+        except FileNotFoundError:
+            raise _missing("/".join(parts)[-200:]) from None
+        except Exception as error:
+            raise _away(words_of(error)) from None
+
     def size(self, parts: tuple[str, ...]) -> int:
         """The size of a file in bytes.
 
         Raises NotFound, InvalidInput `not-a-file`, Unavailable.
         """
-        filesystem, path = self._at(parts)
-        try:
-            info = filesystem.info(path)
-        except FileNotFoundError:
-            raise _missing("/".join(parts)[-200:]) from None
-        except Exception as error:
-            raise _away(words_of(error)) from None
-        if info.get("type") != "file":
+        found = self.entry(parts)
+        if found.kind != "file":
             raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is not a file; list it instead.")
-        return int(info.get("size") or 0)
+        return found.size
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
         """The bytes from `begin` to `end` of a file; raises like `size`."""
@@ -267,6 +283,23 @@ class Browser:
             return folder.read(parts, at, min(size, at + PIECE))
 
         return size, self._pieces(storage, user, piece, size)
+
+    async def entry(self, storage: str, folder: Folder, path: str, *, user: str = "") -> Entry:
+        """What is at a path; raises like `entries`."""
+        parts = parts_of(path)
+        return await self._call(storage, user, self._wait, lambda: folder.entry(parts))
+
+    async def beginning(
+        self, storage: str, folder: Folder, path: str, most: int, *, user: str = ""
+    ) -> tuple[int, bytes]:
+        """The size of a file, and its first bytes, `most` at most; raises like `entries`."""
+        parts = parts_of(path)
+
+        def look() -> tuple[int, bytes]:
+            size = folder.size(parts)
+            return size, folder.read(parts, 0, min(size, most)) if size else b""
+
+        return await self._call(storage, user, self._wait, look)
 
     async def _pieces(self, storage: str, user: str, read: Callable[[int], bytes], size: int) -> AsyncIterator[bytes]:
         at = 0
@@ -327,6 +360,10 @@ def _entry(folder: int, name: str) -> Entry | None:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
+    return _entry_of(name, status)
+
+
+def _entry_of(name: str, status: os.stat_result) -> Entry:
     kinds: dict[int, Literal["folder", "file", "link"]] = {
         stat.S_IFDIR: "folder",
         stat.S_IFREG: "file",

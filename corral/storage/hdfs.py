@@ -2,7 +2,7 @@
 
 As they are, a rename onto an existing file does nothing, `#` and `?` end a file's name, a DataNode's error is read as
 data, an append writes nothing, and no user is sent. Here HDFS behaves like every other store. The user is
-`HADOOP_USER_NAME`, else the process's own. `HADOOP_CONF_DIR` configures name services (`hdfs://` only).
+`HADOOP_USER_NAME`, else the process's own. `HADOOP_CONF_DIR` configures name services, whose active NameNode is called.
 A NameNode that asks for Kerberos gets the delegation token that YARN gave the container (`HADOOP_TOKEN_FILE_LOCATION`),
 else a ticket by the keytab `KRB5_CLIENT_KTNAME` or from the ticket cache `KRB5CCNAME`.
 """
@@ -16,14 +16,12 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from corral.storage.kerberos.negotiate import Negotiator, words_of_page
-from corral.storage.kerberos.tickets import Identity
-from corral.storage.kerberos.token_file import token_for
+from corral.storage import name_services
+from corral.storage.web_session import session
 
-SCHEMES: Final = ("hdfs", "webhdfs")
-_WEB_PORT: Final = 9870
-_SILENCE: Final = (10.0, 120.0)
-"""Seconds to wait for a connection, and then for each answer."""
+SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs")
+"""`swebhdfs` is WebHDFS over TLS."""
+_WEB_PORTS: Final = {"webhdfs": 9870, "swebhdfs": 9871}
 _ONE_NAME_NODE: Final = {"dfs.client.failover.max.attempts": "3"}
 """Without a configuration there is one NameNode and no failover, so the client must not retry for minutes."""
 _TOKEN: Final = re.compile(r"(delegation=)[^&\s\"')]+")
@@ -32,13 +30,14 @@ _REMOTE: Final = re.compile(r'RPCError\("[\w.$]+", "(.*)', re.DOTALL)
 
 
 def place(uri: str) -> tuple[Any, str]:
-    """The file system and the path of `hdfs://…` or `webhdfs://…`.
+    """The file system and the path of `hdfs://…`, `webhdfs://…` or `swebhdfs://…`.
 
     Raises ImportError where its library is not installed, ValueError for an invalid port.
     """
     scheme, _, rest = uri.partition("://")
     address = urlsplit(f"//{rest.partition('/')[0]}")
-    return (_web if scheme == "webhdfs" else _native)(address.hostname or "", address.port), path_of(uri)
+    host, port = address.hostname or "", address.port
+    return _native(host, port) if scheme == "hdfs" else _web(scheme, host, port), path_of(uri)
 
 
 def path_of(uri: str) -> str:
@@ -67,28 +66,11 @@ def _native(host: str, port: int | None) -> Any:
     return Native(host or None, port, **({} if "HADOOP_CONF_DIR" in os.environ else _ONE_NAME_NODE))
 
 
-def _session() -> Any:
-    """A session of HTTP that answers a NameNode that asks for Kerberos."""
-    import requests
-
-    kerberos = Negotiator(Identity(), token_for)
-
-    class Session(requests.Session):
-        def request(self, method: Any, url: Any, **given: Any) -> requests.Response:  # type: ignore[override]
-            terms = kerberos.terms(url, {"timeout": _SILENCE, **given})
-            answer = super().request(method, url, **terms)
-            challenge = answer.headers.get("WWW-Authenticate", "")
-            if not answer.history and kerberos.is_asked(url, answer.status_code, challenge):
-                answer = super().request(method, url, **kerberos.signed(url, terms))
-                if answer.status_code in (401, 403) and (why := words_of_page(answer.content)):
-                    raise PermissionError(f"the NameNode refuses the Kerberos ticket: {why}")
-            return answer
-
-    return Session()
-
-
-def _web(host: str, port: int | None) -> Any:
+def _web(scheme: str, host: str, port: int | None) -> Any:
     from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
+
+    pair = name_services.addresses(host, secure=scheme == "swebhdfs") if port is None else ()
+    bases = pair or (f"{f'[{host}]' if ':' in host else host}:{port or _WEB_PORTS[scheme]}",)
 
     class File(WebHDFile):  # type: ignore[misc]
         _made = False
@@ -124,7 +106,7 @@ def _web(host: str, port: int | None) -> Any:
 
     class Web(WebHDFS):  # type: ignore[misc]
         def _connect(self) -> None:
-            self.session = _session()
+            self.session = session(bases)
 
         def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
             return File(self, path, mode=mode, block_size=self.blocksize, tempdir="", autocommit=True)
@@ -136,7 +118,10 @@ def _web(host: str, port: int | None) -> Any:
         def mv(self, path1: str, path2: str, **_: Any) -> None:
             self._call("RENAME", method="put", path=path1, destination=path2, renameoptions="overwrite")
 
-    return Web(f"[{host}]" if ":" in host else host, port or _WEB_PORT, user=user())
+    # one of a name service's own: a file system of one NameNode may be kept for the same host and port
+    more = {"name_service": host} if pair else {}
+    first, _, number = bases[0].rpartition(":")
+    return Web(first, int(number), user=user(), use_https=scheme == "swebhdfs", **more)
 
 
 def _refusal(body: bytes) -> str:

@@ -26,7 +26,7 @@ from fsspec.core import url_to_fs
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.storage import hdfs
 
-SCHEMES = {"file": "", "s3": "s3", "hdfs": "hdfs", "webhdfs": "hdfs"}
+SCHEMES = {"file": "", "s3": "s3", "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs"}
 """The schemes that can be staged, each with the extra of Corral that installs its library."""
 _OBJECTS = ("s3", "s3a")
 """Protocols of object stores: a file is there whole or not at all, and there are no folders."""

@@ -75,6 +75,17 @@ async def test_a_link_is_not_listed_through(root: Path) -> None:
         await Browser().entries("data", LocalFolder(str(root), "", None), "way-out", "", 10)
 
 
+async def test_a_folder_of_100_000_files_is_shown_page_by_page(tmp_path: Path) -> None:
+    for number in range(100_000):
+        os.mknod(tmp_path / f"{number}")
+    browser, folder = Browser(), LocalFolder(str(tmp_path), "", None)
+    names = sorted(map(str, range(100_000)))
+    first = await browser.entries("data", folder, "", "", 200)
+    assert ([each.name for each in first.entries], first.next) == (names[:200], names[199])
+    last = await browser.entries("data", folder, "", names[-11], 200)
+    assert ([each.name for each in last.entries], last.next) == (names[-10:], "")
+
+
 async def test_who_has_a_folder_of_their_own_sees_that_alone(root: Path) -> None:
     browser = Browser()
     assert await read(browser, LocalFolder(str(root), "ann", None), "mine") == b"ann's"

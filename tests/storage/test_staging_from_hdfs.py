@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import NotFound, Unavailable
+from corral.storage.block_locations import BlockLocator, NameNodes
 from corral.storage.hdfs import plain_words
 from corral.storage.log_archive import LogArchive
 from corral.storage.remote_folder import open_folder
@@ -20,6 +21,7 @@ from tests.storage.every_store import StoreSuite
 from tests.storage.moody import JOB, TASK, Machine, whole
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.hdfs import Hdfs
+from tests.testbeds.kubernetes.certificates import Authority
 
 pytestmark = pytest.mark.timeout(300)
 ADA = {"HADOOP_USER_NAME": "ada"}
@@ -32,7 +34,7 @@ def hdfs() -> Iterator[Hdfs]:
     if reason := jars.missing():
         pytest.skip(reason)
     jars.folder()
-    with Hdfs() as made:
+    with Hdfs(tls=True) as made:
         for folder in ("/ada/hdfs", "/ada/webhdfs"):
             made.add_folder(folder, "ada")
         made.add_folder("/closed", "ben")
@@ -116,6 +118,42 @@ def test_a_tree_goes_there_and_comes_back_and_is_moved_once(tmp_path: Path, hdfs
     staged(there, back)
     assert {str(file.relative_to(back)): file.read_bytes() for file in back.rglob("*") if file.is_file()} == files
     assert "4 already there" in staged(there, back)
+
+
+def test_a_tree_goes_there_and_comes_back_over_tls(tmp_path: Path, hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(hdfs.tls.authority))
+    tree, there, back = tmp_path / "tree", f"{hdfs.tls.web}/ada/webhdfs/tls", tmp_path / "back"
+    files = {"big.bin": os.urandom(5_000_000), "empty": b"", "ü #1?;%41.txt": b"b"}  # more than one piece
+    tree.mkdir()
+    for name, content in files.items():
+        (tree / name).write_bytes(content)
+    staged(tree, there)
+    staged(there, back)
+    assert {file.name: file.read_bytes() for file in back.iterdir()} == files
+    assert "3 already there" in staged(there, back)
+
+
+async def test_block_locations_are_asked_for_over_tls(
+    tmp_path: Path, hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(hdfs.tls.authority))
+    (tmp_path / "one").write_text("seven")
+    uri = f"{hdfs.tls.web}/ada/webhdfs/located"
+    staged(tmp_path / "one", uri)
+    locator = BlockLocator([NameNodes((hdfs.tls.web.replace("swebhdfs", "https"),), "ada")])
+    try:
+        found = await locator.where(uri, "ada")
+    finally:
+        await locator.close()
+    assert found.total == sum(found.by_hosts.values()) == len("seven")
+
+
+def test_a_certificate_of_nobody_known_is_refused(tmp_path: Path, hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Authority(tmp_path / "other")
+    monkeypatch.setenv("SSL_CERT_FILE", str(other.certificate))
+    refused = stage(f"{hdfs.tls.web}/ada/webhdfs/x", tmp_path / "x")
+    assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1
+    assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr
 
 
 @SCHEMES

@@ -283,6 +283,7 @@ def _write_plan(
         "checkpoint": _checkpoint(launch, plan, around),
         "report": _report(plan, folder),
         "profile": plan.profile,
+        "preflight": msgspec.to_builtins(plan.preflight),
         "compile_cache": _own(plan.compile_cache, folder),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,

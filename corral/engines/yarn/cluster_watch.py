@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.inventory import NodeFacts, exclusive_labels_of, facts_of, inventory_of, nodes_of
+from corral.engines.yarn.inventory import (
+    NodeFacts,
+    YarnNode,
+    as_absent,
+    exclusive_labels_of,
+    facts_of,
+    inventory_of,
+    nodes_of,
+)
 from corral.engines.yarn.node_devices import ProbedNode
 from corral.engines.yarn.records import BURIED
 from corral.engines.yarn.services import Services
@@ -26,6 +34,9 @@ _DEAD_SECONDS: Final = 20.0
 _DEAD_AGAIN_SECONDS: Final = 10.0
 _LEAVING_SECONDS: Final = 15.0
 """Seconds for which a container that was given back may still count as used on its node."""
+_ABSENT_SECONDS: Final = 120.0
+"""Seconds for which a node is kept that the ResourceManager does not list: one that took over lists a node when that
+has registered with it, and until then its containers run on."""
 
 
 class ClusterWatch:
@@ -57,6 +68,8 @@ class ClusterWatch:
         """The same by the host that containers name."""
         self.probed: Mapping[str, ProbedNode] = {}
         """By node, the devices that its probe told."""
+        self._listed: dict[str, tuple[float, YarnNode]] = {}
+        """By node id, when it was listed last, and how."""
         self._missing: dict[str, int] = {}
         """By slot, how many looks in a row have not found its container."""
         self._asked: dict[str, dict[str, list[tuple[float, int]]]] = {}
@@ -76,7 +89,7 @@ class ClusterWatch:
 
         Raises a CorralError.
         """
-        nodes = nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes"))
+        nodes = self._with_absent(nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes")))
         self.resource_types = frozenset(name for node in nodes for name in node.total_resource.amounts())
         self.nodes, self.hosts = facts_of(nodes, self._settings)
         labels = await self._exclusive_labels() if any(node.partition for node in self.nodes.values()) else frozenset()
@@ -87,6 +100,15 @@ class ClusterWatch:
                 self._changed()
         await self._look_for_containers()
         await self._look_for_dead_services()
+
+    def _with_absent(self, nodes: list[YarnNode]) -> list[YarnNode]:
+        """The listed nodes, after those that were listed a short while ago and are not any more."""
+        now = _now()
+        self._listed = {id_: kept for id_, kept in self._listed.items() if now - kept[0] < _ABSENT_SECONDS}
+        listed = {each.id: (now, each) for each in nodes}
+        absent = [as_absent(node) for id_, (_, node) in self._listed.items() if id_ not in listed]
+        self._listed |= listed
+        return [*absent, *nodes]
 
     async def _exclusive_labels(self) -> frozenset[str]:
         """The node labels whose nodes YARN gives only to requests that name them."""

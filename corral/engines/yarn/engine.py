@@ -189,6 +189,15 @@ class YarnEngine:
         message = f"It waits for YARN to give a container{f' on {node}' if node else ''}."
         return Unavailable("container-awaited", trouble.message if trouble is not None else message)
 
+    def withdraw(self, attempt: AttemptId) -> bool:
+        """Give up a start that no slot has yet; returns whether none will get it."""
+        found = self._table.attempts.get(attempt)
+        if found is not None and found.phase is not Phase.PENDING:
+            return False
+        if self._table.attempts.pop(attempt, None) is not None:
+            self._loops.ring(job_of(attempt))
+        return True
+
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt: send `signal`, then KILL after the grace. One never started ends at once, for good."""
         number = _signal_number(signal)

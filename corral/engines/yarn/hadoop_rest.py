@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -11,13 +12,20 @@ import msgspec
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.storage.kerberos.negotiate import Negotiator, words_of_page
 from corral.storage.kerberos.tickets import Identity
+from corral.storage.web_session import STANDBY
 
+_log = logging.getLogger(__name__)
 CALL_SECONDS: Final = 20.0
 NOBODY: Final = Identity()
 """Nobody in particular: the tickets of the process's environment, if a daemon asks for some."""
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that are read."""
-_STANDBY: Final = (b"StandbyException", b"is in state standby", b"This is standby RM")
+_CONNECT_SECONDS: Final = 5.0
+"""Seconds for a connection to one of a pair: a host without power refuses none."""
+_STANDBY: Final = (*STANDBY, b"This is standby RM", b"any active RM", b"no active RM")
+
+_AWAY: Final = (502, 503, 504)
+"""The status with which a daemon that ends or begins answers, or a proxy before it; without a message of Hadoop's own."""
 
 
 class _Answer(NamedTuple):
@@ -44,7 +52,8 @@ class HadoopRest:
         self._first = 0
         self._kerberos = Negotiator(identity)
         limits = httpx2.Limits(max_connections=50)
-        self._client = httpx2.AsyncClient(timeout=CALL_SECONDS, follow_redirects=False, limits=limits)
+        timeout = httpx2.Timeout(CALL_SECONDS, connect=_CONNECT_SECONDS if len(urls) > 1 else CALL_SECONDS)
+        self._client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, limits=limits)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -77,9 +86,10 @@ class HadoopRest:
                 "hadoop-answer", f"The {self._name} does not say where {path} is to be written."
             ) from None
         try:
-            answer = await self._answer("PUT", place.location, content=data)
+            kind = {"Content-Type": "application/octet-stream"}  # HttpFS takes no bytes without it
+            answer = await self._answer("PUT", place.location, content=data, headers=kind)
         except httpx2.HTTPError as error:
-            raise Unavailable("hadoop-unreachable", f"A DataNode does not answer: {error}.") from error
+            raise _silent(error) from error
         _check(self._name, path, answer)
 
     async def read_file(self, path: str, *, user: str = "") -> bytes:
@@ -91,7 +101,7 @@ class HadoopRest:
         except msgspec.ValidationError:
             raise Unavailable("hadoop-answer", f"The {self._name} does not say where {path} is to be read.") from None
         except httpx2.HTTPError as error:
-            raise Unavailable("hadoop-unreachable", f"A DataNode does not answer: {error}.") from error
+            raise _silent(error) from error
         _check(self._name, path, answer)
         return answer.content
 
@@ -101,27 +111,48 @@ class HadoopRest:
         """The answer of the daemon that is active; the others are tried in turn."""
         content = msgspec.json.encode(body) if body is not None else data
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
-        trouble: CorralError | None = None
+        terms = {"params": {**self._identity(user), **query}, "content": content, "headers": headers}
+        silent, standby = list[str](), list[str]()
         for turn in range(len(self._urls)):
             which = (self._first + turn) % len(self._urls)
-            url = f"{self._urls[which]}{path}"
-            try:
-                parameters = {**self._identity(user), **query}
-                terms = {"params": parameters, "content": content, "headers": headers}
-                answer = await self._known(method, url, terms)
-            except (TimeoutError, httpx2.HTTPError) as error:
-                why = str(error) or type(error).__name__
-                message = f"The {self._name} at {self._urls[which]} does not answer: {why}."
-                trouble = Unavailable("hadoop-unreachable", message)
-                continue
-            if answer.status in (307, 403, 503) and any(each in answer.content for each in _STANDBY):
-                trouble = Unavailable("hadoop-standby", f"No {self._name} is active.")
-                continue
-            self._first = which
-            _check(self._name, path, answer)
-            return answer
-        assert trouble is not None
-        raise trouble
+            answer = await self._one(which, method, path, terms)
+            if isinstance(answer, str):
+                silent.append(answer)
+            elif _is_standby(answer):
+                standby.append(f"The {self._name} at {self._urls[which]} is a standby.")
+            else:
+                # a standby names a DataNode for a new file as well
+                if which != self._first and query.get("op") != "CREATE":
+                    self._first = which
+                    _log.info("the %s at %s is active", self._name, self._urls[which])
+                _check(self._name, path, answer)
+                return answer
+        if not silent:
+            raise Unavailable("hadoop-standby", f"No {self._name} is active.")
+        raise Unavailable("hadoop-unreachable", " ".join((*silent, *standby)))
+
+    async def states(self, path: str, **query: str) -> dict[str, str]:
+        """By the URL of each daemon `active`, `standby`, or a sentence that says why it does not answer.
+
+        `path` is something small that only the active one tells.
+        """
+        terms = {"params": {**self._identity(""), **query}, "headers": {"Accept": "application/json"}}
+        found = {}
+        for which, url in enumerate(self._urls):
+            answer = await self._one(which, "GET", path, terms)
+            found[url] = answer if isinstance(answer, str) else "standby" if _is_standby(answer) else "active"
+        return found
+
+    async def _one(self, which: int, method: str, path: str, terms: dict[str, Any]) -> _Answer | str:
+        """The answer of one daemon, or the sentence that says why there is none."""
+        try:
+            answer = await self._known(method, f"{self._urls[which]}{path}", terms)
+            if answer.status not in _AWAY or _message(answer) or _is_standby(answer):
+                return answer
+            why = f"HTTP {answer.status}"
+        except (TimeoutError, httpx2.HTTPError) as error:
+            why = str(error) or type(error).__name__
+        return f"The {self._name} at {self._urls[which]} does not answer: {why}."
 
     async def _known(self, method: str, url: str, terms: dict[str, Any]) -> _Answer:
         """Call one daemon, again with a ticket if it asks for Kerberos. Raises like `_answer`, Unavailable without one."""
@@ -146,6 +177,16 @@ class HadoopRest:
         return {"user.name": self._user} | ({"doas": user} if user and user != self._user else {})
 
 
+def _silent(error: httpx2.HTTPError) -> Unavailable:
+    """The error for a DataNode that does not answer, such as one that waits for an active NameNode."""
+    why = str(error) or type(error).__name__
+    return Unavailable("hadoop-unreachable", f"A DataNode does not answer: {why}.")
+
+
+def _is_standby(answer: _Answer) -> bool:
+    return answer.status in (307, 403, 503) and any(each in answer.content for each in _STANDBY)
+
+
 class _Refusal(NamedTuple):
     """A refusal of Hadoop's that Corral knows."""
 
@@ -157,6 +198,8 @@ class _Refusal(NamedTuple):
 
 _KNOWN: Final = (
     _Refusal("safe mode", Unavailable, "hadoop-safe-mode", "wait until it has left safe mode, or end it"),
+    # of a DataNode, whose NameNode has just become one
+    _Refusal("StandbyException", Unavailable, "hadoop-standby", "another one becomes active"),
     _Refusal("is not allowed to impersonate", Forbidden, "hadoop-proxy-user", "allow it by hadoop.proxyuser.USER.*"),
     _Refusal("QuotaExceeded", Conflict, "hadoop-quota", "raise the quota, or delete what is not needed"),
     _Refusal("could only be written to", Unavailable, "hadoop-no-space", "no DataNode takes a block: look for space"),

@@ -20,6 +20,7 @@ RESOURCES: Final = names_for("yarn")
 """The amounts of the table, except processors and memory, by the name of YARN's resource type."""
 _GONE: Final = frozenset({"DECOMMISSIONED", "SHUTDOWN", "REBOOTED"})
 """States of nodes that have left the cluster."""
+_ABSENT: Final = "ABSENT"
 PARTITION: Final = "yarn.corral.dev/partition"
 """The key of the taint of nodes that YARN gives only to requests for their label."""
 
@@ -138,6 +139,13 @@ def nodes_of(answer: Any) -> list[YarnNode]:
         raise Unavailable(
             "hadoop-answer", f"The ResourceManager's list of nodes has an unknown form: {error}"
         ) from None
+
+
+def as_absent(node: YarnNode) -> YarnNode:
+    """A node as it was, that the ResourceManager does not list at the moment."""
+    if node.state in _GONE:
+        return node
+    return msgspec.structs.replace(node, state=_ABSENT, health_report="the ResourceManager does not list it")
 
 
 def inventory_of(

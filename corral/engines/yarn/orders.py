@@ -108,6 +108,7 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "checkpoint": plan.checkpoint,
         "report": msgspec.to_builtins(plan.report),
         "profile": plan.profile,
+        "preflight": msgspec.to_builtins(plan.preflight),
         "compile_cache": msgspec.to_builtins(plan.compile_cache),
         "exit_patterns": plan.exit_patterns,
         "api_url": launch.api_url,

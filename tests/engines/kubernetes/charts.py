@@ -27,7 +27,7 @@ class Helm:
     def __init__(self, home: Path, plane: ControlPlane | None = None) -> None:
         self._home, self._plane = home, plane
 
-    def run(self, *words: str, values: Values | None = None, seconds: float = 400) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, values: Values | None = None, seconds: float = 1000) -> subprocess.CompletedProcess[str]:
         """Run `helm WORDS`, whatever its exit code."""
         cluster = ["--kubeconfig", str(self._plane.kubeconfig)] if self._plane else []
         given = ["--values", "-"] if values is not None else []

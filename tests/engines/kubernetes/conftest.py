@@ -19,6 +19,8 @@ from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import Kwok
 
 _COUNT = itertools.count(1)
+_REAL: list[KubeletNode] = []
+"""The session's node with a kubelet, once a test has asked for it."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -32,6 +34,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             binaries.main([])
         except RuntimeError as error:
             print(f"the tests on a real Kubernetes will fail: {error}", file=sys.stderr)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Close the session's real node to tests without a kubelet: in one lane their pods would run on it.
+
+    A hook and not a fixture, so that it comes before the servers that are a module's fixtures.
+    """
+    for node in _REAL:
+        node.close_to_tasks(not item.get_closest_marker("kubelet"))
 
 
 @pytest.fixture(scope="session")
@@ -65,4 +77,6 @@ def kubelet_node(control_plane: ControlPlane) -> Iterator[KubeletNode]:
     if reason := kubelet.missing():
         pytest.skip(reason)
     with KubeletNode(control_plane) as node:
+        _REAL.append(node)
         yield node
+        _REAL.clear()

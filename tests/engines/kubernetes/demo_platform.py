@@ -18,7 +18,7 @@ from tests.engines.kubernetes.test_testbed import until
 from tests.frameworks.environments import WITHOUT_COMPILER, environment
 from tests.testbeds import debian
 from tests.testbeds.kubernetes.kubelet import KubeletNode
-from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, add_python, corral_tree
+from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, add_python, runtime_tree
 
 NAMESPACE: Final = "demo"
 IMAGE: Final = "corral.test/debian:1"
@@ -55,7 +55,7 @@ class DemoPlatform(OnKubernetes):
         self.env |= {"CORRAL_RUNTIME_IMAGE": CORRAL, "CORRAL_POD_TEMPLATES": "hostPath"}
         self._python = environment("pytorch")
         node.import_tree(IMAGE, add_python(debian.debian_tree(folder / "debian")))
-        node.import_tree(CORRAL, corral_tree(folder / "tree", "s3fs"), env=CORRAL_ENV)
+        node.provide(CORRAL, runtime_tree, env=CORRAL_ENV)
         self._code = folder / "code"
         shutil.copytree(ROOT / "examples" / "pytorch", self._code, ignore=shutil.ignore_patterns("__pycache__"))
         (self._code / "held.py").write_text(_HELD)

@@ -27,9 +27,9 @@ classes:
 
 @pytest.fixture(scope="module")
 def scheduled(control_plane: ControlPlane, kwok: Kwok) -> Iterator[ControlPlane]:
-    """A cluster with two nodes of four processors, and its kube-scheduler."""
+    """A cluster whose kube-scheduler has two nodes of four processors; those of other tests are closed to it."""
     names = kwok.add_nodes(2, prefix="played", devices=0, cpu="4")
-    with control_plane.scheduling():
+    with control_plane.scheduling(only=names):
         yield control_plane
     for name in names:
         control_plane.request("DELETE", f"/api/v1/nodes/{name}")

@@ -190,6 +190,28 @@ def test_only_front_has_the_secret_of_openid_connect(helm: Helm) -> None:
     assert "oidc" not in str(helm.render(TRIAL).server).lower()
 
 
+def test_the_server_itself_serves_https_with_the_secret_that_is_named(helm: Helm) -> None:
+    made = helm.render(
+        merged(TRIAL, {"tls": {"existingSecret": "portal"}, "service": {"type": "NodePort", "nodePort": 30443}})
+    )
+    told = made.environment("front")
+    assert told["CORRAL_TLS_CERTIFICATE"] == "/var/run/corral-tls/tls.crt"
+    assert told["CORRAL_TLS_KEY"] == "/var/run/corral-tls/tls.key"
+    assert told["CORRAL_ADVERTISE"] == "https://corral.ml.svc:8470"
+    assert {"name": "tls", "mountPath": "/var/run/corral-tls", "readOnly": True} in made.container("front")[
+        "volumeMounts"
+    ]
+    (volume,) = [each for each in made.server["volumes"] if each["name"] == "tls"]
+    assert volume["secret"] == {"secretName": "portal", "defaultMode": 0o440}
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    assert {made.container("front")[each]["httpGet"].get("scheme") for each in probes} == {"HTTPS"}
+    (port,) = made.one("Service", "corral")["spec"]["ports"]
+    assert port == {"name": "http", "port": 8470, "targetPort": "http", "nodePort": 30443}
+    plain = helm.render(TRIAL)
+    assert "scheme" not in plain.container("front")["startupProbe"]["httpGet"]
+    assert "nodePort" not in plain.one("Service", "corral")["spec"]["ports"][0]
+
+
 def test_prometheus_finds_the_server_when_told_to(helm: Helm) -> None:
     def notes(values: Thing) -> Thing:
         found: Thing = helm.render(values).of("Deployment")[0]["spec"]["template"]["metadata"]["annotations"]
@@ -261,6 +283,11 @@ def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
     assert "--fix-gpu-clocks" not in command, "the administrator allows it"
     (allowed,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": {"fixGpuClocks": True}}))).of("DaemonSet")
     assert allowed["spec"]["template"]["spec"]["containers"][0]["command"][-1] == "--fix-gpu-clocks"
+    assert "--dcgm-exporter" not in command
+    exporter = {"dcgmExporter": "http://dcgm:9400/metrics"}
+    (told,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": exporter}))).of("DaemonSet")
+    command = told["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[-2:] == ["--dcgm-exporter", "http://dcgm:9400/metrics"]
     assert pod["volumes"][0]["secret"]["secretName"] == "corral-agent"
 
 

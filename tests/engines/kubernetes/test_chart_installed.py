@@ -24,7 +24,7 @@ from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.servertree import POSTGRES_USER, POSTGRESQL, SERVER, postgres_tree, server_tree
 from tests.testbeds.postgresql import binaries
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.postgres, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.postgres, pytest.mark.timeout(1500)]
 NAMESPACE = "installed"
 DEVICES = {
     "apiVersion": "corral.dev/v1alpha1",
@@ -46,7 +46,7 @@ class Installed(Platform):
         self._forward: Daemon | None = None
 
     def install(self) -> None:
-        words = ["install", "corral", str(CHART), "--namespace", NAMESPACE, "--wait", "--timeout", "300s"]
+        words = ["install", "corral", str(CHART), "--namespace", NAMESPACE, "--wait", "--timeout", "900s"]
         self.helm.done(*words, values=self.values)
         self.url = f"http://127.0.0.1:{free_port()}"
         self.forward()
@@ -58,7 +58,7 @@ class Installed(Platform):
 
     def upgrade(self, **values: Any) -> None:
         self.values = merged(self.values, values)
-        words = ["upgrade", "corral", str(CHART), "--namespace", NAMESPACE, "--wait", "--timeout", "300s"]
+        words = ["upgrade", "corral", str(CHART), "--namespace", NAMESPACE, "--wait", "--timeout", "900s"]
         self.helm.done(*words, values=self.values)
         self.forward()
 

@@ -20,7 +20,7 @@ from tests.reserved import free_port
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
-from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, corral_tree
+from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, runtime_tree
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.timeout(300)]
 NAMESPACE = "data"
@@ -48,7 +48,7 @@ def server(
 ) -> Iterator[WithData]:
     """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
-    kubelet_node.import_tree(CORRAL, corral_tree(folder / "tree", "s3fs"), env=CORRAL_ENV)
+    kubelet_node.provide(CORRAL, runtime_tree, env=CORRAL_ENV)
     control_plane.add_namespace(NAMESPACE)
     made = WithData(folder, gateway=kubelet_node.gateway)
     made.plane = control_plane

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import Conflict
+from tests.endtoend.platform import Job
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kwok import DEVICES, Kwok
@@ -42,12 +43,12 @@ def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
     return {"name": name, "framework": "shell", "roles": {"worker": role}, **more}
 
 
-def given(server: OnKubernetes) -> dict[str, list[str]]:
-    """The devices of each pod's claims, once all are allocated (kwok's pods run without waiting)."""
+def given(server: OnKubernetes, job: Job) -> dict[str, list[str]]:
+    """The devices of each of a job's pods by its claims, once all are allocated (kwok's pods run without waiting)."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
     deadline = time.monotonic() + 150
     while True:
-        pods = server.pods()
+        pods = server.pods(job)
         claims = {each["metadata"]["name"]: each for each in server.plane.request("GET", path)["items"]}
         if all("allocation" in claims[name].get("status", {}) for pod in pods for name in claimed(pod).values()):
             return {pod["metadata"]["name"]: devices(pod, claims) for pod in pods}
@@ -82,14 +83,14 @@ def stop(server: OnKubernetes, job: Any) -> None:
 def test_devices_by_their_names_are_those(server: OnKubernetes) -> None:
     names = [f"{DRIVER}/alone-0000/gpu-{number}" for number in (3, 6)]
     job = running(server, asked("named", ids=names))
-    assert list(given(server).values()) == [["gpu-3", "gpu-6"]]
+    assert list(given(server, job).values()) == [["gpu-3", "gpu-6"]]
     stop(server, job)
 
 
 def test_a_gang_inside_one_pcie_switch_is_there(server: OnKubernetes) -> None:
     taken = running(server, asked("taken", count=1))
     job = running(server, asked("close", replicas=4, count=1, topology={"required": "pcie-switch"}))
-    four = sorted(each for name, own in given(server).items() if job["id"] in name for each in own)
+    four = sorted(each for own in given(server, job).values() for each in own)
     assert four in ([f"gpu-{number}" for number in range(4)], [f"gpu-{number}" for number in range(4, 8)])
     stop(server, job)
     stop(server, taken)
@@ -111,7 +112,7 @@ def test_where_a_plugin_chooses_a_wish_for_certain_devices_is_refused_and_told_w
 
 def test_where_a_plugin_chooses_a_number_is_given(server: OnKubernetes) -> None:
     job = running(server, asked("number", count=8, model="h100"))
-    (pod,) = server.pods()
+    (pod,) = server.pods(job)
     assert pod["spec"]["nodeName"] == "common-0000"
     assert pod["spec"]["containers"][0]["resources"]["limits"][DEVICES] == "8"
     stop(server, job)

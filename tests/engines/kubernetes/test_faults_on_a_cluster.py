@@ -67,8 +67,24 @@ def said(server: OnKubernetes, job: Any) -> str:
     return json.dumps([server.attempts(job, task) for task in server.tasks(job)])
 
 
-def alive(server: OnKubernetes) -> list[dict[str, Any]]:
-    return [pod for pod in server.pods() if pod["status"]["phase"] not in ("Failed", "Succeeded")]
+def pods_of(server: OnKubernetes, job: Any) -> list[dict[str, Any]]:
+    """The pods of this job alone: the server validates nodes that were not Ready by jobs of its own."""
+    return [pod for pod in server.pods() if pod["metadata"]["labels"]["corral.dev/job"] == job["id"]]
+
+
+def alive(server: OnKubernetes, job: Any) -> list[dict[str, Any]]:
+    return [pod for pod in pods_of(server, job) if pod["status"]["phase"] not in ("Failed", "Succeeded")]
+
+
+@pytest.fixture(autouse=True)
+def _no_job_is_left(server: OnKubernetes) -> Iterator[None]:
+    """What a failed test leaves running would hold the nodes of the tests after it."""
+    yield
+    mine = server.client.me()["user"]
+    for job in server.client.jobs(user=[mine], limit=500)["items"]:
+        if job["state"] not in ("succeeded", "failed", "stopped"):
+            server.client.stop(job["id"])
+            server.ended(job["id"])
 
 
 @pytest.mark.parametrize("reason", ["OutOfnvidia.com/gpu", "UnexpectedAdmissionError"])
@@ -77,15 +93,16 @@ def test_a_kubelet_that_refuses_frees_the_devices_and_the_task_is_tried_again(
 ) -> None:
     job = server.submit(gang("refused", **here(nodes)))
     server.until(job, lambda now: now["state"] == "running")
-    refused = server.pods()[0]
+    refused = pods_of(server, job)[0]
     path = f"{PODS}/{refused['metadata']['name']}/status"
     status = {"status": {"phase": "Failed", "reason": reason, "message": "no devices", "containerStatuses": None}}
     server.plane.request("PATCH", path, status, content=STRATEGIC)
-    until(lambda: refused["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in server.pods()}, "it is gone")
-    until(lambda: len(alive(server)) == 2, "both tasks have a pod again")
+    uid = refused["metadata"]["uid"]
+    until(lambda: uid not in {pod["metadata"]["uid"] for pod in pods_of(server, job)}, "it is gone")
+    until(lambda: len(alive(server, job)) == 2, "both tasks have a pod again")
     until(lambda: server.client.job(job["id"])["tasks"]["running"] == 2, "both tasks run")
     assert reason in said(server, job)
-    assert len({pod["spec"]["nodeName"] for pod in alive(server)}) == 2
+    assert len({pod["spec"]["nodeName"] for pod in alive(server, job)}) == 2
     server.client.stop(job["id"])
     server.ended(job)
 
@@ -193,7 +210,7 @@ def test_a_verb_that_goes_missing_is_named_and_the_job_runs_when_it_is_given_bac
             lambda: f"Corral may not create pods in namespace {NAMESPACE}: {grant}." in said(server, job),
             "the job names the verb",
         )
-        until(lambda: server.pods() == [] or None, "end of earlier pods, and none made")
+        until(lambda: not pods_of(server, job), "end of earlier pods, and none made")
     until(lambda: server.client.job(job["id"])["tasks"]["running"] == 2, "both tasks run")
     server.client.stop(job["id"])
     server.ended(job)
@@ -207,16 +224,19 @@ def test_a_gang_whose_node_vanishes_moves_when_it_can_and_never_runs_twice(
     lost = server.plane.request("GET", f"/api/v1/nodes/{nodes[1]}")
     server.plane.request("DELETE", f"/api/v1/nodes/{nodes[1]}")
     until(lambda: server.client.job(job["id"])["state"] == "stopping", "the gang is ended")
-    until(lambda: [pod["spec"]["nodeName"] for pod in server.pods()] == [nodes[1]], "only what nobody can end is left")
-    (stuck,) = server.pods()
+    until(
+        lambda: [pod["spec"]["nodeName"] for pod in pods_of(server, job)] == [nodes[1]],
+        "only what nobody can end is left",
+    )
+    (stuck,) = pods_of(server, job)
     server.plane.request(
         "DELETE", f"{PODS}/{stuck['metadata']['name']}?gracePeriodSeconds=0"
     )  # as the pod garbage collector does
     again = {key: lost["metadata"][key] for key in ("name", "labels")}
     amounts = {key: lost["status"][key] for key in ("capacity", "allocatable")}
     server.plane.request("POST", "/api/v1/nodes", {"metadata": again, "status": amounts})
-    until(lambda: {pod["spec"]["nodeName"] for pod in alive(server)} == set(nodes), "the gang is whole again")
+    until(lambda: {pod["spec"]["nodeName"] for pod in alive(server, job)} == set(nodes), "the gang is whole again")
     until(lambda: server.client.job(job["id"])["tasks"]["running"] == 2, "both tasks run")
-    assert len(alive(server)) == 2
+    assert len(alive(server, job)) == 2
     server.client.stop(job["id"])
     server.ended(job)

@@ -15,7 +15,7 @@ from tests.engines.kubernetes.test_testbed import until
 from tests.spec import test_alnair_documents as alnair
 from tests.spec.test_framework_documents import framework, role
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
-from tests.testbeds.kubernetes.kwok import ENDS_AFTER, EXIT_CODE, PLAYED, Kwok
+from tests.testbeds.kubernetes.kwok import PLAYED, Kwok
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 PODS, TEAM = "foreign-pods", "foreign-team"
@@ -43,12 +43,11 @@ class WithForeignObjects(OnKubernetes):
 
     def end(self, code: str, *, role: str = "", index: int = -1) -> None:
         """Make kwok end the pods of a role, or one of them, with this exit code."""
-        for pod in self.pods():
-            labels = pod["metadata"]["labels"]
-            if role in ("", labels["corral.dev/role"]) and index in (-1, int(labels["corral.dev/task-index"])):
-                path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-                body = {"metadata": {"annotations": {ENDS_AFTER: "10ms", EXIT_CODE: code}}}
-                self.plane.request("PATCH", path, body, content=MERGE)
+
+        def chosen(labels: dict[str, str]) -> bool:
+            return role in ("", labels["corral.dev/role"]) and index in (-1, int(labels["corral.dev/task-index"]))
+
+        self.end_pods(code, chosen=chosen)
 
     def define(self) -> None:
         """Create the CRDs, and wait until the cluster serves them."""
@@ -223,7 +222,8 @@ def test_a_framework_ends_as_its_policies_say_and_shows_every_attempt(
     worker["frameworkAttemptCompletionPolicy"] = {"minFailedTaskCount": 1, "minSucceededTaskCount": 2}
     server.apply(named(framework(ps, worker), "batch"))
     running = frameworks.seen("batch", met)
-    (first,) = [pod for pod in server.pods() if pod["metadata"]["labels"]["FC_TASKROLE_NAME"] == "ps"]
+    job = {"id": running["status"]["jobId"]}
+    (first,) = [pod for pod in server.pods(job) if pod["metadata"]["labels"]["FC_TASKROLE_NAME"] == "ps"]
     assert first["metadata"]["labels"]["FC_FRAMEWORK_NAME"] == "batch"
     assert first["metadata"]["annotations"]["FC_POD_NAME"] == "batch-ps-0"
     assert attempts(running)[0]["podName"] == first["metadata"]["name"]
@@ -306,14 +306,14 @@ def test_a_pod_that_does_not_end_in_its_time_is_given_up_if_the_framework_says_s
     patient, hasty = role("patient", 1, terminationGracePeriodSeconds=1), role("hasty", 1)
     hasty["task"]["podGracefulDeletionTimeoutSec"] = 2
     server.apply(named(framework(patient, hasty), "lost"))
-    frameworks.stands("lost", "AttemptRunning")
-    until(lambda: sum(pod["status"]["phase"] == "Running" for pod in server.pods()) == 2 or None, "both pods")
+    job = {"id": frameworks.stands("lost", "AttemptRunning")["status"]["jobId"]}
+    until(lambda: sum(pod["status"]["phase"] == "Running" for pod in server.pods(job)) == 2 or None, "both pods")
     kwok.kill()  # no kubelet answers any more
     try:
         frameworks.change("lost", executionType="Stop")
 
         def roles() -> list[str]:
-            return [pod["metadata"]["labels"]["FC_TASKROLE_NAME"] for pod in server.pods()]
+            return [pod["metadata"]["labels"]["FC_TASKROLE_NAME"] for pod in server.pods(job)]
 
         until(lambda: roles() == ["patient"] or None, "only the pod that is waited for")
         assert frameworks.seen("lost", lambda found: True)["status"]["state"].startswith("AttemptDelet")

@@ -50,7 +50,7 @@ def server(
 ) -> Iterator[WithForeignObjects]:
     """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
-    kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
+    kubelet_node.provide(PYTHON, python_tree)
     for namespace in (PODS, TEAM):
         control_plane.add_namespace(namespace)
     made = WithForeignObjects(folder, namespace=PODS, image=PYTHON, gateway=kubelet_node.gateway)

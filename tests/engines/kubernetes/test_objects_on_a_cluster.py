@@ -69,21 +69,12 @@ class WithObjects(OnKubernetes):
 
     def pods_of(self, found: Object) -> list[Object]:
         """The pods of an object's job."""
-        job = found["status"]["jobId"]
-        return [pod for pod in self.pods() if pod["metadata"]["labels"]["corral.dev/job"] == job]
+        return self.pods({"id": found["status"]["jobId"]})
 
     def end_job(self, found: Object) -> None:
         """Make kwok end every pod of an object's job."""
-        self.end(job=found["status"]["jobId"])
-
-    def end(self, code: str = "0", job: str = "") -> None:
-        """Make kwok end every pod, or those of one job, with this exit code."""
-        for pod in self.pods():
-            if job and pod["metadata"]["labels"]["corral.dev/job"] != job:
-                continue
-            body = {"metadata": {"annotations": {ENDS_AFTER: "10ms", EXIT_CODE: code}}}
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-            self.plane.request("PATCH", path, body, content=MERGE)
+        job = found["status"]["jobId"]
+        self.end_pods(chosen=lambda labels: labels["corral.dev/job"] == job)
 
 
 def condition(found: Object, kind: str) -> Object:
@@ -199,7 +190,7 @@ def test_an_applied_document_runs_and_its_object_tells_how_it_went(server: WithO
         assert condition(running, kind)["status"] == "True", kind
     job = server.job_of(running)
     assert (job["name"], job["user"], job["state"]) == ("plain", getpass.getuser(), "running")
-    server.end("0")
+    server.end_job(running)
     ended = server.phase("plain", "succeeded")
     server.plane.kubectl("wait", "-n", TEAM, "--for=condition=Complete", "cjob/plain", "--timeout=60s")
     assert ended["status"]["exit"]["code"] == 0
@@ -249,7 +240,7 @@ def test_targets_written_by_others_are_put_right_and_submit_nothing(server: With
     server.plane.request("PATCH", server.path("targeted"), body, content=MERGE)
     after = server.seen("targeted", lambda found: targets(found) == targets(before))
     assert after["status"]["jobId"] == before["status"]["jobId"]
-    assert len(server.pods_of(after)) == len(server.pods()) == 1
+    assert len(server.pods_of(after)) == len(server.pods()) == 1, "the fixture waits for the end of all others"
 
 
 def test_what_cannot_change_is_named_and_taken_back_is_well_again(server: WithObjects) -> None:
@@ -332,7 +323,7 @@ def test_a_killed_control_takes_what_was_applied_and_ends_what_was_deleted_meanw
     server.phase("after", "running")
     until(lambda: gone(server, "before"), "end of the object")
     assert server.client.job(job["id"])["state"] == "stopped"
-    assert len(server.pods()) == 1
+    until(lambda: len(server.pods()) == 1 or None, "the pod of after alone")
 
 
 def test_an_apiserver_that_was_away_and_forgot_is_followed_again(server: WithObjects) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,10 @@ class Node:
 
 
 @pytest.fixture
-def node(control_plane: ControlPlane) -> Node:
-    return Node(control_plane)
+def node(control_plane: ControlPlane) -> Iterator[Node]:
+    node = Node(control_plane)
+    yield node
+    control_plane.request("DELETE", f"/api/v1/nodes/{node.name}")
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ def pair(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("apart")
-    kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
+    kubelet_node.provide(PYTHON, python_tree)
     control_plane.add_namespace(NAMESPACE)
     database = postgres.create()
     replicas = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from corral import supervisor
 from corral.kernel.errors import Conflict
-from tests.endtoend.platform import Platform, one
+from tests.endtoend.platform import Job, Platform, one
 from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
@@ -57,9 +57,23 @@ class OnKubernetes(Platform):
             "json",
         ]
 
-    def pods(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.plane.request("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+    def pods(self, job: Job | None = None) -> list[dict[str, Any]]:
+        """The pods of a job, or all: pods of ended jobs may still be there, until their logs are kept."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        chosen = f"?labelSelector=corral.dev/job={job['id']}" if job else ""
+        found: list[dict[str, Any]] = self.plane.request("GET", path + chosen)["items"]
         return found
+
+    def end_pods(self, code: str = "0", *, chosen: Callable[[dict[str, str]], bool] = lambda labels: True) -> None:
+        """Make kwok end every living pod with this exit code, or those whose labels are chosen."""
+        for pod in self.pods():
+            meta = pod["metadata"]
+            ends = "deletionTimestamp" in meta or pod["status"]["phase"] in ("Succeeded", "Failed")
+            if ends or not chosen(meta["labels"]):  # what ends may be gone before it is written
+                continue
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{meta['name']}"
+            body = {"metadata": {"annotations": {ENDS_AFTER: "10ms", EXIT_CODE: code}}}
+            self.plane.request("PATCH", path, body, content="application/merge-patch+json")
 
     def kill_control(self) -> None:
         """Kill control, as a crash would."""
@@ -87,15 +101,6 @@ def server(
     control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 
-def end(server: OnKubernetes, code: str) -> None:
-    """Make kwok end every pod with this exit code."""
-    merge = "application/merge-patch+json"
-    for pod in server.pods():
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
-        body = {"metadata": {"annotations": {ENDS_AFTER: "10ms", EXIT_CODE: code}}}
-        server.plane.request("PATCH", path, body, content=merge)
-
-
 def gang(name: str, replicas: int = 2, **fields: Any) -> dict[str, Any]:
     role = {"replicas": replicas, "resources": {"cpu": "1", "devices": 8}, "command": "train"}
     return {"name": name, "framework": "shell", "roles": {"worker": role}, **fields}
@@ -104,8 +109,8 @@ def gang(name: str, replicas: int = 2, **fields: Any) -> dict[str, Any]:
 def test_a_gang_gets_whole_nodes_and_succeeds(server: OnKubernetes, nodes: list[str]) -> None:
     job = server.submit(gang("both"))
     server.until(job, lambda now: now["state"] == "running")
-    assert sorted(pod["spec"]["nodeName"] for pod in server.pods()) == sorted(nodes)
-    end(server, "0")
+    assert sorted(pod["spec"]["nodeName"] for pod in server.pods(job)) == sorted(nodes)
+    server.end_pods()
     assert server.ended(job)["state"] == "succeeded"
     until(lambda: server.pods() == [] or None, "end of all pods, whose logs are kept first")
 
@@ -113,7 +118,6 @@ def test_a_gang_gets_whole_nodes_and_succeeds(server: OnKubernetes, nodes: list[
 def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_roles_reserve(
     server: OnKubernetes,
 ) -> None:
-    # With devices: a task without any could go to a real kubelet's node that another file of the lane left.
     small = {"replicas": 1, "resources": {"cpu": "1", "devices": 8}, "command": "write"}
     large = {**small, "resources": {"cpu": "1", "devices": 8, "disk": "300Gi"}}
     job = server.submit({"name": "writers", "framework": "shell", "roles": {"small": small, "large": large}})
@@ -122,10 +126,10 @@ def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_
         pod["metadata"]["labels"]["corral.dev/role"]: [
             pod["spec"]["containers"][0]["resources"][kind]["ephemeral-storage"] for kind in ("requests", "limits")
         ]
-        for pod in server.pods()
+        for pod in server.pods(job)
     }
     assert given == {"small": ["0", str(256 * 2**30)], "large": [str(300 * 2**30), str(300 * 2**30)]}
-    end(server, "0")
+    server.end_pods()
     assert server.ended(job)["state"] == "succeeded"
     until(lambda: server.pods() == [] or None, "end of all pods, whose logs are kept first")
 
@@ -139,9 +143,9 @@ def test_a_gang_that_fits_no_rack_is_refused_and_told_why(server: OnKubernetes) 
 def test_a_killed_server_finds_its_pods_and_their_ends(server: OnKubernetes) -> None:
     job = server.submit(gang("survivor"))
     server.until(job, lambda now: now["state"] == "running")
-    before = sorted(pod["metadata"]["uid"] for pod in server.pods())
+    before = sorted(pod["metadata"]["uid"] for pod in server.pods(job))
     server.kill_control()
-    end(server, "0")
+    server.end_pods()
     assert server.ended(job)["state"] == "succeeded"
     assert len(before) == 2
     tasks = server.tasks(job)
@@ -151,10 +155,10 @@ def test_a_killed_server_finds_its_pods_and_their_ends(server: OnKubernetes) -> 
 def test_a_pod_deleted_by_hand_is_tried_again(server: OnKubernetes) -> None:
     job = server.submit(gang("retried", replicas=1))
     server.until(job, lambda now: now["state"] == "running")
-    (pod,) = server.pods()
+    (pod,) = server.pods(job)
     server.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
     old = pod["metadata"]["uid"]
-    until(lambda: [each for each in server.pods() if each["metadata"]["uid"] != old] or None, "another pod")
+    until(lambda: [each for each in server.pods(job) if each["metadata"]["uid"] != old] or None, "another pod")
     assert len(server.attempts(job, "worker-0")) == 2
     server.client.stop(job["id"])
     assert server.ended(job)["state"] == "stopped"

@@ -28,7 +28,7 @@ def server(
 ) -> Iterator[OnKubernetes]:
     """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
-    kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
+    kubelet_node.provide(PYTHON, python_tree)
     control_plane.add_namespace("peers")
     made = OnKubernetes(folder, namespace="peers", image=PYTHON, gateway=kubelet_node.gateway)
     made.plane = control_plane

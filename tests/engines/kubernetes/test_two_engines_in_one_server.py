@@ -12,7 +12,7 @@ from tests.endtoend.platform import CLUSTER, Job, on_devices
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.kwok import ENDS_AFTER, EXIT_CODE, Kwok
+from tests.testbeds.kubernetes.kwok import Kwok
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 NAMESPACE = "two-engines"
@@ -30,13 +30,6 @@ class OnBoth(OnKubernetes):
         at = words.index("--engine")
         del words[at : at + 2]
         return [*words, *(word for name in self.engines for word in ("--engine", name)), "--cluster", str(CLUSTER)]
-
-    def end_pods(self) -> None:
-        """Make kwok end every pod with success."""
-        for pod in self.pods():
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-            body = {"metadata": {"annotations": {ENDS_AFTER: "10ms", EXIT_CODE: "0"}}}
-            self.plane.request("PATCH", path, body, content="application/merge-patch+json")
 
     def where(self, job: Job) -> set[str]:
         """The engines of a job's tasks."""
@@ -67,6 +60,10 @@ def server(kwok: Kwok, control_plane: ControlPlane, tmp_path_factory: pytest.Tem
     made = OnBoth(tmp_path_factory.mktemp("server"), namespace=NAMESPACE)
     made.plane = control_plane
     made.up()
+    named = {f"kubernetes/{name}" for name in nodes}  # those of this machine may be seen first
+    until(
+        lambda: named <= {each["name"] for each in made.client.nodes(limit=500)["items"]} or None, "the cluster's nodes"
+    )
     yield made
     made.down()
     control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
@@ -79,7 +76,7 @@ def test_jobs_run_on_both_engines_at_once_and_survive_a_killed_control(server: O
     assert (server.where(pods), server.where(here)) == ({"kubernetes"}, {"local"})
     nodes = {node["name"].partition("/")[0] for node in server.client.nodes(limit=500)["items"]}
     assert nodes == {"kubernetes", "local"}, "one list of the nodes of both"
-    assert len(server.pods()) == 2
+    assert len(server.pods(pods)) == 2
     server.kill_control()
     server.finish(pods, here)
     for job in (pods, here):

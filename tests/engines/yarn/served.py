@@ -24,10 +24,16 @@ class OnYarn(Platform):
 
     def __init__(self, folder: Path, yarn: Yarn, *more: str, env: Mapping[str, str] | None = None) -> None:
         self.port = free_port()
-        web = yarn.hdfs.web.replace("webhdfs", "http")
-        self.cluster = ["--yarn-resource-managers", yarn.url, "--yarn-name-nodes", web, *more]
+        where = ["--yarn-resource-managers", ",".join(yarn.urls), "--yarn-name-nodes", ",".join(yarn.hdfs.web_urls)]
+        self.cluster = [*where, *more]
         super().__init__(folder, *self.cluster, env=env)
         self.yarn = yarn
+
+    def up(self) -> None:
+        """Start the server, and wait until it has seen YARN's nodes: it refuses jobs that name unknown ones."""
+        super().up()
+        named = {f"yarn/{name}" for name in self.yarn.nodes}
+        until(lambda: True if named <= {node["name"] for node in self.client.nodes()["items"]} else None)
 
     def options(self, port: str = "") -> list[str]:
         words = super().options(str(self.port))
@@ -51,9 +57,11 @@ class OnYarn(Platform):
         return dict(self.yarn.hdfs.ask("GET", file, "OPEN")), str(status["permission"])
 
     def apps(self) -> list[dict[str, Any]]:
-        """The applications of Corral's that YARN runs."""
+        """The applications of this server's jobs that YARN runs; those of other tests' servers may still end there."""
         told = (self.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
-        return [each for each in told if each["name"].startswith("corral-") and each["finalStatus"] == "UNDEFINED"]
+        live = [each for each in told if each["name"].startswith("corral-") and each["finalStatus"] == "UNDEFINED"]
+        jobs = [job["id"].lower() for job in self.client.jobs(limit=500)["items"]] if live else []
+        return [each for each in live if any(job in each["name"] for job in jobs)]
 
     def app_of(self, job: Job) -> dict[str, Any]:
         """The application of a job."""

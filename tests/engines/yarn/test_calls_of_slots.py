@@ -44,7 +44,7 @@ class Place:
     def __init__(self, engine: YarnEngine, server: Server) -> None:
         self.engine, self._server = engine, server
         self.url = f"{server.url}/api/v3/slots/yarn"
-        self._client = httpx2.Client(base_url=f"{server.url}/api/v3/slots/", timeout=30)
+        self._client = httpx2.Client(base_url=f"{server.url}/api/v3/slots/", timeout=120)
 
     def call(self, method: str, path: str, token: str = "", body: Any = None) -> tuple[int, Any]:
         """One call; the status and the JSON."""

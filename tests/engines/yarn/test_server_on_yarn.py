@@ -179,6 +179,7 @@ def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(serve
     until(lambda: True if not server.apps() else None)
 
 
+@pytest.mark.timeout(600)
 def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server: OnYarn, tmp_path: Path) -> None:
     yarn = server.yarn
     yarn.hdfs.write("/user/bob/words", b"one two two\n")
@@ -189,11 +190,12 @@ def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server:
     until(lambda: True if taken(server) == ["another YARN application holds it"] else None)
     until(lambda: True if (used := others_mb(yarn)) > 384 and memory_mb(server) == ALL_MB - used else None)
     (use,) = server.client.cluster_use()["items"]
-    assert [(app["user"], app["kind"]) for app in use["applications"]] == [("bob", "MAPREDUCE")]
+    beside = [app for app in use["applications"] if not app["name"].startswith("corral-")]  # of other tests' servers
+    assert [(app["user"], app["kind"]) for app in beside] == [("bob", "MAPREDUCE")]
     assert use["others"]["memoryBytes"] > 0
     assert use["corral"]["memoryBytes"] == (384 + 2 * 128) * 2**20
     assert {queue["name"] for queue in use["queues"]} == {"root.default", "root.research"}
-    assert counting.wait(120) == 0
+    assert counting.wait(240) == 0
     assert yarn.hdfs.read("/user/bob/counts/part-r-00000") == b"one\t1\ntwo\t2\n"
     until(lambda: True if not taken(server) and memory_mb(server) == ALL_MB - others_mb(yarn) else None)
     (tmp_path / "done").touch()
@@ -229,5 +231,5 @@ def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
     url = f"{server.url}/api/v3/slots/yarn/hello"
     request = urllib.request.Request(url, data=json.dumps(hello).encode(), headers=headers, method="POST")
     with pytest.raises(urllib.error.HTTPError) as error:
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=120)
     return error.value.code

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from corral.kernel.errors import CorralError
+from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import JobId
+from corral.model.launch import Exited, Started
 from tests.engines.yarn.harness import PATIENCE, YarnPlace
 from tests.testbeds.hadoop.yarn import Yarn
 from tests.waiting import pause
@@ -75,6 +76,23 @@ async def test_a_retry_runs_in_the_slot_that_is_there_though_the_end_before_it_i
             assert (await opened.exited(launch.attempt)).code == 0
         assert hosts[0] == hosts[1], "one container"
         await opened.engine.forget([first.attempt, second.attempt])
+    place.clear()
+
+
+async def test_a_start_that_is_withdrawn_before_its_container_comes_never_runs(yarn: Yarn, tmp_path: Path) -> None:
+    place = YarnPlace(yarn, tmp_path)
+    async with place.open() as opened:
+        first = place.launch("true")
+        with pytest.raises(Unavailable):
+            await opened.raw.start(first)  # a service takes longer to begin
+        assert opened.raw.withdraw(first.attempt)
+        second = place.launch("true", attempt=first.attempt[:-1] + "1")
+        await opened.engine.start(second)
+        assert not opened.raw.withdraw(second.attempt)
+        assert (await opened.exited(second.attempt)).code == 0
+        assert opened.raw.attempts() == {second.attempt}
+        assert {each.attempt for each in opened.seen if isinstance(each, Started | Exited)} == {second.attempt}
+        await opened.engine.forget([second.attempt])
     place.clear()
 
 

@@ -13,17 +13,19 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
-from xml.sax.saxutils import escape
 
 from tests.reserved import free_port
 from tests.testbeds.hadoop import jars
+from tests.testbeds.hadoop.configuration import write_configuration
+from tests.testbeds.hadoop.tls import Tls
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.daemons import Daemon
 
-_HOMES: Final = "corral-hadoop-"
-_SERVER: Final = "org.apache.hadoop.hdfs.server"
+HOMES: Final = "corral-hadoop-"
+"""The prefix of the temporary folders."""
+SERVER: Final = "org.apache.hadoop.hdfs.server"
 
 
 class Hdfs:
@@ -32,12 +34,12 @@ class Hdfs:
     host = "127.0.0.1"
     """Where its clients call it."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        """`environment` has further variables of the daemons."""
+    def __init__(self, environment: Mapping[str, str] | None = None, *, tls: bool = False) -> None:
+        """`environment` has further variables of the daemons; with `tls` they serve WebHDFS over TLS as well."""
         begun = time.monotonic()
-        for left in list(remains.orphans(_HOMES)):
+        for left in list(remains.orphans(HOMES)):
             shutil.rmtree(left, ignore_errors=True)
-        self._home = Path(tempfile.mkdtemp(prefix=_HOMES))
+        self._home = Path(tempfile.mkdtemp(prefix=HOMES))
         remains.write_owner(self._home)
         self._ports = {name: free_port() for name in ("rpc", "web", "data", "data-web", "data-ipc")}
         self.native = f"hdfs://{self.host}:{self._ports['rpc']}"
@@ -45,10 +47,11 @@ class Hdfs:
         self.web = f"webhdfs://{self.host}:{self._ports['web']}"
         """Its address over HTTP."""
         configuration = self._home / "conf"
+        self._tls = Tls(configuration, self._home / "tls") if tls else None
         write_configuration(configuration / "core-site.xml", self._core())
         write_configuration(configuration / "hdfs-site.xml", self._settings())
-        name = jars.command(f"{_SERVER}.namenode.NameNode", configuration)
-        data = jars.command(f"{_SERVER}.datanode.DataNode", configuration)
+        name = jars.command(f"{SERVER}.namenode.NameNode", configuration)
+        data = jars.command(f"{SERVER}.datanode.DataNode", configuration)
         self._name, self._data = (
             Daemon("namenode", name, self._home, environment),
             Daemon("datanode", data, self._home, environment),
@@ -65,11 +68,22 @@ class Hdfs:
             raise
         self.start_seconds = time.monotonic() - begun
 
-    def __enter__(self) -> Hdfs:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def web_urls(self) -> tuple[str, ...]:
+        """The addresses of WebHDFS of all NameNodes, as Corral's settings name them."""
+        return (self.web.replace("webhdfs", "http"),)
+
+    @property
+    def tls(self) -> Tls:
+        """Where it serves over TLS."""
+        assert self._tls is not None
+        return self._tls
 
     def close(self) -> None:
         """Stop all and remove their folder."""
@@ -92,7 +106,7 @@ class Hdfs:
             configuration / "hdfs-site.xml",
             {**self._settings(), **there, "dfs.datanode.data.dir": self._home / f"blocks-{host}"},
         )
-        data = Daemon(f"datanode-{host}", jars.command(f"{_SERVER}.datanode.DataNode", configuration), self._home)
+        data = Daemon(f"datanode-{host}", jars.command(f"{SERVER}.datanode.DataNode", configuration), self._home)
         self._others[host] = data
         data.start(lambda: self._data_nodes() == 1 + len(self._others), seconds=120)
 
@@ -114,9 +128,9 @@ class Hdfs:
         user = pwd.getpwuid(os.geteuid()).pw_name
         query = urlencode({"op": "CREATE", "user.name": user, "noredirect": "true", "replication": copies})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
-        with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=120) as answer:
             place = json.loads(answer.read())["Location"]
-        with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=30):
+        with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=120):
             pass
         deadline = time.monotonic() + 60
         while copies > 1 and self._least_copies(path, len(content)) < copies:
@@ -132,7 +146,7 @@ class Hdfs:
         """The content of a file."""
         query = urlencode({"op": "OPEN", "user.name": pwd.getpwuid(os.geteuid()).pw_name})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return bytes(answer.read())
 
     def damage(self, content: bytes) -> None:
@@ -156,7 +170,7 @@ class Hdfs:
         """One call of the NameNode's REST interface as its superuser; returns the JSON."""
         query = urlencode({"op": operation, "user.name": pwd.getpwuid(os.geteuid()).pw_name, **parameters})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=120) as answer:
             got = answer.read()
         return json.loads(got) if got else None
 
@@ -165,12 +179,16 @@ class Hdfs:
         return {"fs.defaultFS": self.native} | {f"hadoop.proxyuser.{user}.{what}": "*" for what in ("hosts", "groups")}
 
     def _settings(self) -> Mapping[str, object]:
+        web = f"127.0.0.1:{self._ports['web']}"
+        own = {"dfs.namenode.name.dir": self._home / "name", "dfs.namenode.http-address": web}
+        return {**own, **self._data_settings(), **(self._tls.settings() if self._tls else {})}
+
+    def _data_settings(self) -> Mapping[str, object]:
+        """The settings of the DataNode, and those that any NameNode shares with it."""
         at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
         return {
-            "dfs.namenode.name.dir": self._home / "name",
             "dfs.datanode.data.dir": self._home / "blocks",
             "dfs.replication": 1,
-            "dfs.namenode.http-address": at["web"],
             "dfs.datanode.address": at["data"],
             "dfs.datanode.http.address": at["data-web"],
             "dfs.datanode.ipc.address": at["data-ipc"],
@@ -203,15 +221,9 @@ class Hdfs:
         return 0
 
     def _jmx(self, query: str) -> Any:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._ports['web']}/jmx?qry={query}", timeout=30) as answer:
+        return self.jmx_at(self._ports["web"], query)
+
+    def jmx_at(self, port: int, query: str) -> Any:
+        """The beans of a daemon that serves at a port."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/jmx?qry={query}", timeout=120) as answer:
             return json.loads(answer.read())
-
-
-def write_configuration(file: Path, settings: Mapping[str, object]) -> None:
-    """Write one of Hadoop's XML files."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    found = (
-        f"<property><name>{name}</name><value>{escape(str(value))}</value></property>"
-        for name, value in settings.items()
-    )
-    file.write_text("<configuration>\n" + "\n".join(found) + "\n</configuration>\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.testbeds.hadoop import jars
-from tests.testbeds.hadoop.hdfs import write_configuration
+from tests.testbeds.hadoop.configuration import write_configuration
 from tests.testbeds.hadoop.yarn import Yarn
 
 _STAGING: Final = "/mapreduce"

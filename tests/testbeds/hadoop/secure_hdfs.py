@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from tests.testbeds.hadoop.hdfs import Hdfs, write_configuration
+from tests.testbeds.hadoop.configuration import write_configuration
+from tests.testbeds.hadoop.hdfs import Hdfs
 from tests.testbeds.kerberos import REALM, Kdc
 
 _BYTES: Final = "Content-Type: application/octet-stream"

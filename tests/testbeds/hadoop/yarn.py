@@ -18,12 +18,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlencode
 
 from tests.reserved import free_port, one_of
 from tests.testbeds.hadoop import jars
-from tests.testbeds.hadoop.hdfs import Hdfs, write_configuration
+from tests.testbeds.hadoop.configuration import write_configuration
+from tests.testbeds.hadoop.hdfs import Hdfs
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.daemons import Daemon
 
@@ -34,7 +35,8 @@ ATTRIBUTE: Final = "nm.yarn.io/corral-node"
 _SERVER: Final = "org.apache.hadoop.yarn.server"
 _MASTERS: Final = ("yarnservice-log4j.properties", "conf")
 """What YARN puts on a service master's class path, before the archived jars, which must come first."""
-_RESOURCE_MANAGER_PORTS: Final = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
+RESOURCE_MANAGER: Final = f"{_SERVER}.resourcemanager"
+RESOURCE_MANAGER_PORTS: Final = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
 _NODE_PORTS: Final = ("nm", "nm-localizer", "nm-web", "nm-collector", "nm-shuffle")
 
 
@@ -55,7 +57,7 @@ class Yarn:
         remains.write_owner(self.home)
         self.hdfs = hdfs
         self.user = pwd.getpwuid(os.geteuid()).pw_name
-        self._ports = {name: free_port() for name in ("zookeeper", *_RESOURCE_MANAGER_PORTS)}
+        self._ports = {name: free_port() for name in ("zookeeper", *RESOURCE_MANAGER_PORTS)}
         self.url = f"http://{self.host}:{self._ports['rm-web']}"
         """The ResourceManager's address."""
         self.masters_folder = f"/tmp/hadoop-{self.user}/.yarn/services"
@@ -73,11 +75,16 @@ class Yarn:
             self.close()
             raise
 
-    def __enter__(self) -> Yarn:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of all ResourceManagers."""
+        return (self.url,)
 
     def start(self) -> None:
         """Start every daemon that does not run, and wait until all nodes are ready."""
@@ -141,7 +148,7 @@ class Yarn:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             got = answer.read()
         return json.loads(got) if got else None
 
@@ -158,7 +165,7 @@ class Yarn:
             "yarn.resourcemanager.webapp.address": at["rm-web"],
             "yarn.resourcemanager.recovery.enabled": "true",
             "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 0,
-            "yarn.resourcemanager.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
+            "yarn.resourcemanager.store.class": f"{RESOURCE_MANAGER}.recovery.FileSystemRMStateStore",
             "yarn.resourcemanager.fs.state-store.uri": f"file://{self.home}/rm-state",  # not in HDFS: it has its safe mode
             "yarn.resourcemanager.placement-constraints.handler": "scheduler",
             "yarn.resourcemanager.am.max-attempts": 20,
@@ -195,7 +202,7 @@ class Yarn:
     def _resource_manager(self) -> Daemon:
         conf = self.home / "conf"
         self._write(conf, self._settings, {})
-        main = f"{_SERVER}.resourcemanager.ResourceManager"
+        main = f"{RESOURCE_MANAGER}.ResourceManager"
         return Daemon("resourcemanager", jars.command(main, conf), self.home, self._environment)
 
     def _node(self, name: str) -> Daemon:
@@ -237,9 +244,13 @@ class Yarn:
             f"hadoop.proxyuser.{self.user}.groups": "*",
         }
 
+    def _site(self) -> Mapping[str, object]:
+        """The settings of hdfs-site.xml."""
+        return {"dfs.replication": 1}
+
     def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
         write_configuration(folder / "core-site.xml", self._core())
-        write_configuration(folder / "hdfs-site.xml", {"dfs.replication": 1})
+        write_configuration(folder / "hdfs-site.xml", self._site())
         write_configuration(folder / "yarn-site.xml", settings)
         write_configuration(folder / "resource-types.xml", {"yarn.resource-types": "yarn.io/gpu"})
         write_configuration(folder / "node-resources.xml", counted)

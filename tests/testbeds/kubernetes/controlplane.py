@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,7 +126,7 @@ class ControlPlane:
     # -- Calls
 
     def request(
-        self, method: str, path: str, body: Any = None, *, content: str = "application/json", seconds: float = 30
+        self, method: str, path: str, body: Any = None, *, content: str = "application/json", seconds: float = 120
     ) -> Any:
         """One request as the administrator; returns the JSON. Raises Refused, and OSError when there is no answer."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content}
@@ -198,14 +198,38 @@ class ControlPlane:
         return found
 
     @contextlib.contextmanager
-    def scheduling(self) -> Iterator[None]:
-        """Run a kube-scheduler while the block runs, for pods that no test binds."""
+    def scheduling(self, only: Collection[str] = ()) -> Iterator[None]:
+        """Run a kube-scheduler while the block runs, for pods that no test binds; `only` to these nodes, if given."""
         daemon = Daemon("kube-scheduler", self._scheduler_command(), self.home)
-        try:
-            daemon.start(self._scheduler_ready)
+        with self._closed(self._others(only) if only else ()):
+            try:
+                daemon.start(self._scheduler_ready)
+                yield
+            finally:
+                daemon.stop()
+
+    def _others(self, than: Collection[str]) -> list[str]:
+        """The names of the open nodes that are not among these."""
+        nodes = self.request("GET", "/api/v1/nodes")["items"]
+        opened = [node["metadata"]["name"] for node in nodes if not node["spec"].get("unschedulable")]
+        return [name for name in opened if name not in than]
+
+    @contextlib.contextmanager
+    def _closed(self, nodes: Iterable[str]) -> Iterator[None]:
+        """Keep new pods off these nodes, which earlier tests of the session left, while the block runs."""
+        with contextlib.ExitStack() as stack:
+            for name in nodes:
+                self._close(name, True)
+                stack.callback(self._close, name, False)
             yield
-        finally:
-            daemon.stop()
+
+    def _close(self, node: str, closed: bool) -> None:
+        self.request(
+            "PATCH",
+            f"/api/v1/nodes/{node}",
+            {"spec": {"unschedulable": closed}},
+            content="application/merge-patch+json",
+        )
 
     # -- Faults
 

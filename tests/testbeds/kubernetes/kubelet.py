@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from tests.testbeds.kubernetes import binaries, cgroups, images, networks, relay
 from tests.testbeds.kubernetes.binaries import program
 from tests.testbeds.kubernetes.controlplane import Refused
 from tests.testbeds.kubernetes.daemons import Daemon
+from tests.waiting import pause
 
 _CONTAINERD = """\
 version = 3
@@ -59,6 +60,8 @@ disabled_plugins = [
 [plugins."io.containerd.grpc.v1.cri"]
   stream_server_address = "127.0.0.1"
 """
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 def missing() -> str:
@@ -106,6 +109,7 @@ class KubeletNode:
     ) -> None:
         begun = time.monotonic()
         self.name, self._plane = name, plane
+        self._provided: set[str] = set()
         remains.sweep()
         self.home = Path(tempfile.mkdtemp(prefix=remains.NODES))
         self.cdi, self.plugins, self.registry = (
@@ -158,18 +162,37 @@ class KubeletNode:
         )
         return self.start_kubelet()
 
+    def close_to_tasks(self, closed: bool) -> None:
+        """Cordon the node, or take the cordon away with the taint that a controller sets for it; its pods run on."""
+        path, merge = f"/api/v1/nodes/{self.name}", "application/merge-patch+json"
+        node = self._plane.request("PATCH", path, {"spec": {"unschedulable": closed}}, content=merge)
+        begun = time.monotonic()
+        while not closed and any(taint["key"] == _UNSCHEDULABLE for taint in node["spec"].get("taints", ())):
+            assert time.monotonic() - begun < 150, "no controller takes the taint away"
+            time.sleep(pause(begun))
+            node = self._plane.request("GET", path)
+
     def import_image(self, archive: Path) -> None:
         """Import the images of an OCI archive or of a `docker save`."""
         self.ctr("images", "import", str(archive))
 
     def import_tree(self, name: str, tree: Path, **options: Any) -> None:
         """Import an image of all files under `tree`; options as in `images.tree_image`."""
+        self._provided.discard(name)
         archive = self.home / "tree.tar"
         try:
             images.tree_image(archive, name, tree, **options)
             self.import_image(archive)
         finally:
             archive.unlink(missing_ok=True)
+
+    def provide(self, name: str, fill: Callable[[Path], Path], **options: Any) -> None:
+        """Import an image of all files that `fill` puts into a folder, once for all tests that share the node."""
+        if name not in self._provided:
+            tree = self.home / "tree"
+            self.import_tree(name, fill(tree), **options)
+            shutil.rmtree(tree)
+            self._provided.add(name)
 
     def ctr(self, *words: str) -> str:
         """Run containerd's own client in the kubelet's namespace; returns its output."""

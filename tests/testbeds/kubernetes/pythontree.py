@@ -62,14 +62,14 @@ def add_python(root: Path) -> Path:
     return root
 
 
-def corral_tree(root: Path, *libraries: str) -> Path:
-    """The same with this Corral and the imports of it and of these distributions; `CORRAL_ENV` finds it."""
+def runtime_tree(root: Path) -> Path:
+    """The same with this Corral and the imports of it and of its object stores; `CORRAL_ENV` finds it."""
     python_tree(root)
     for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # a thread needs it to end by itself
         _copy(root, library)
     here = root / "opt" / "corral"
     copy_corral(here)
-    for name in _needed(["fsspec", *libraries]):
+    for name in _needed(["fsspec", "s3fs"]):
         found = metadata.distribution(name)
         for file in found.files or ():
             place = Path(str(found.locate_file(file)))

@@ -89,9 +89,11 @@ def requirements() -> list[importlib.metadata.Distribution]:
 
 
 def _site_of_the_image(root: Path) -> Path:
-    """The package folder of the image's own Python."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return root / Path(sys.base_prefix).relative_to("/") / "lib" / version / "site-packages"
+    """A package folder that the image's own Python, the one of this environment, searches; Debian's has another name."""
+    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    words = [str(python), "-I", "-c", "import site; print(site.getsitepackages()[0])"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    return root / Path(found).relative_to("/")
 
 
 def _copy_distribution(distribution: importlib.metadata.Distribution, site: Path) -> None:

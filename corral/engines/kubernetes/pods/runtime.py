@@ -173,6 +173,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
         "report": {**msgspec.to_builtins(plan.report), "folder": WORK} if plan.report is not None else None,
         "profile": plan.profile,
+        "preflight": msgspec.to_builtins(plan.preflight),
         "compile_cache": None if cache is None else {**msgspec.to_builtins(cache), "folder": WORK},
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
@@ -199,6 +200,7 @@ def needs_runtime(launch: TaskLaunch) -> bool:
         plan.checkpoint,
         plan.report,
         plan.profile,
+        plan.preflight,
         refers,
     )
     return any(map(bool, asked)) or plan.compile_cache is not None

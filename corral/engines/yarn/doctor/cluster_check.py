@@ -9,6 +9,7 @@ from corral.engines.kind import DoctorOptions, Finding
 from corral.engines.yarn.doctor.hdfs_check import folders, users
 from corral.engines.yarn.doctor.kerberos_check import tickets
 from corral.engines.yarn.doctor.mapped_users_check import mapped_users
+from corral.engines.yarn.doctor.pair_check import pair
 from corral.engines.yarn.doctor.probe_service import probe
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.inventory import YarnNode, nodes_of
@@ -50,6 +51,8 @@ async def _yarn(yarn: HadoopRest, files: HadoopRest, settings: YarnSettings) -> 
         yield Finding("ResourceManager", "bad", "what answers at yarn_resource_managers is no ResourceManager")
         return
     yield Finding("ResourceManager", "good", f"Hadoop {version}")
+    async for finding in pair("ResourceManagers", yarn, "/ws/v1/cluster/metrics"):
+        yield finding
     yield await _service_api(yarn)
     yield await _constraints(yarn)
     try:

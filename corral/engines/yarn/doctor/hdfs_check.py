@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from corral.engines.kind import Finding
+from corral.engines.yarn.doctor.pair_check import pair
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.settings import SAME, YarnSettings
 from corral.kernel.errors import CorralError, NotFound
@@ -23,6 +24,8 @@ async def folders(files: HadoopRest, settings: YarnSettings) -> AsyncIterator[Fi
     except CorralError as error:
         yield Finding("NameNode", "bad", error.message)
         return
+    async for finding in pair("NameNodes", files, "/webhdfs/v1/", op="GETFILESTATUS"):
+        yield finding
     path = f"/webhdfs/v1{quote(settings.folder)}/doctor-{secrets.token_hex(4)}"
     try:
         await files.ask("PUT", path, op="MKDIRS", permission="755")
