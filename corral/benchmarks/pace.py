@@ -59,7 +59,7 @@ async def submit_at_pace(
                 late = time.monotonic() - due
                 tell(number)
                 group.create_task(one(number))
-    except* Exception as failed:
+    except ExceptionGroup as failed:  # `except*` can raise a group of its own around the first error
         raise _first(failed) from None
     return max(0.0, late)
 

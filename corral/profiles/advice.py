@@ -1,13 +1,14 @@
 """Advice from the reports of a job's ranks: each with the figure that led to it and the gain that it may bring, best first.
 
-The thresholds of device use and imbalance are those of the usual kind (device use below 85 %, imbalance above 0.15).
+The thresholds of device use, memory and imbalance are the usual ones: below 85 %, below 80 %, above 0.15.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from corral.kernel.units import format_memory
 from corral.profiles.stalls import periodic_stalls
 from corral.profiles.trace_report import RankReport, imbalance
 
@@ -17,13 +18,14 @@ MOST_DATA_WAITS: Final = 0.10
 MOST_EXPOSED: Final = 0.20
 MOST_COPIES: Final = 0.10
 MOST_STALLED: Final = 0.05
+LEAST_MEMORY_USE: Final = 0.80
 
 
 class Advice(NamedTuple):
     """One piece of advice."""
 
     subject: str
-    """`data-loading`, `imbalance`, `communication`, `copies`, `device-use` or `stalls`."""
+    """`data-loading`, `imbalance`, `communication`, `copies`, `device-use`, `stalls` or `memory-slack`."""
     figure: float
     """The share of the time, or the imbalance, that led to it."""
     gain: float
@@ -31,6 +33,15 @@ class Advice(NamedTuple):
     rank: str
     """The rank that it is about; "" for all."""
     text: str
+    of: str = "time"
+    """What the gain is a share of: `time`, or the `memory` that the task asked for."""
+
+
+class Given(NamedTuple):
+    """What a task asked for; 0 is no limit."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
 
 
 def advise(ranks: Sequence[RankReport]) -> list[Advice]:
@@ -114,3 +125,32 @@ def _stalls(ranks: Sequence[RankReport]) -> Iterator[Advice]:
             "what happens then, such as a checkpoint, an evaluation or a log, and do it less often or beside the training."
         )
         yield Advice("stalls", share, share, rank.rank, text)
+
+
+def memory_slack(peaks: Mapping[str, int], given: Mapping[str, Given]) -> list[Advice]:
+    """Advice for the tasks that used less than 80 % of their memory at most; one for tasks that asked alike.
+
+    `peaks` has the most that each task used in bytes. The gain is what it needs not ask for if it keeps a fifth free.
+    """
+    most: dict[int, tuple[int, str]] = {}
+    for task, peak in peaks.items():
+        asked = given.get(task, Given()).memory_bytes
+        if asked > 0:
+            most[asked] = max(most.get(asked, (0, "")), (peak, task))
+    return [
+        _slack(task, peak, asked) for asked, (peak, task) in sorted(most.items()) if peak < LEAST_MEMORY_USE * asked
+    ]
+
+
+def _slack(task: str, peak: int, asked: int) -> Advice:
+    enough = _mebibytes(int(peak / LEAST_MEMORY_USE))
+    text = (
+        f"{task} used {format_memory(_mebibytes(peak))} at most of the {format_memory(asked)} that it asked for "
+        f"({peak / asked:.0%}): {format_memory(enough)} would do, or larger batches or more data in memory would use it."
+    )
+    return Advice("memory-slack", peak / asked, max(0.0, 1 - enough / asked), task, text, "memory")
+
+
+def _mebibytes(size: int) -> int:
+    """Bytes rounded up to whole mebibytes."""
+    return -(-size // 2**20) * 2**20

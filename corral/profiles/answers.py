@@ -4,33 +4,61 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, TooLarge
 from corral.profiles.stacks import printable
 
 _MOST_LINE: Final = 6 * 1024**2
 """Bytes of one answer: py-spy's text of one process, as JSON."""
+_MOST: Final = {"need": 1, "process": 64}
+"""Answers of a kind: one program is sent, and of at most eight folders eight processes answer."""
+_MOST_ANSWERS: Final = 2_000
+"""Answers in all: a trace of 64 MiB and a flight recorder's dump come in pieces of 1 MiB."""
 
 
-async def answers(pieces: AsyncIterator[bytes], take: Callable[[int], None]) -> AsyncIterator[dict[str, Any]]:
-    """The answers in a task's output, as they come; `take` is told the bytes of each piece, and raises for too many.
+class Room:
+    """The bytes that all tasks of one profile may still answer."""
 
-    Raises InvalidInput for what is no answer.
+    def __init__(self, most: int) -> None:
+        self._most, self._left = most, most
+
+    def take(self, size: int) -> None:
+        """Take room. Raises TooLarge when there is none left."""
+        self._left -= size
+        if self._left < 0:
+            raise TooLarge("profile-too-large", f"The tasks answered more than {self._most >> 20} MiB together.")
+
+
+async def answers(pieces: AsyncIterator[bytes], room: Room) -> AsyncIterator[dict[str, Any]]:
+    """The answers in a task's output, as they come; their bytes take room.
+
+    A user's task can answer whatever it likes. Raises InvalidInput for what is no answer, and for too many; TooLarge.
     """
+    counts = Counter[str]()
+    async for line in _lines(pieces, room):
+        answer = _answer(line)
+        counts.update(("", *_MOST.keys() & answer.keys()))
+        if counts[""] > _MOST_ANSWERS or any(counts[kind] > most for kind, most in _MOST.items()):
+            raise InvalidInput("profile-failed", "The profiler in the task sent too many answers.")
+        yield answer
+
+
+async def _lines(pieces: AsyncIterator[bytes], room: Room) -> AsyncIterator[bytes]:
     rest = bytearray()
     async for piece in pieces:
-        take(len(piece))
+        room.take(len(piece))
         *lines, tail = piece.split(b"\n")
         for line in lines:
-            yield _answer(bytes(rest) + line)
+            yield bytes(rest) + line
             rest.clear()
         rest += tail
         if len(rest) > _MOST_LINE:
             raise InvalidInput("profile-failed", "The profiler in the task sent an answer that is too long.")
     if rest:
-        yield _answer(bytes(rest))
+        yield bytes(rest)
 
 
 def _answer(line: bytes) -> dict[str, Any]:

@@ -16,8 +16,8 @@ _NARROWEST: Final = 0.4
 _COLOURS: Final = ("#f2b179", "#f0c36d", "#e8a06a", "#f5d08f")
 
 
-def flame_graph(root: Node, title: str) -> str:
-    """Return the SVG of a tree of stacks, with the outermost frame at the top."""
+def flame_graph(root: Node, title: str, unit: str = "samples") -> str:
+    """Return the SVG of a tree of stacks, with the outermost frame at the top; `unit` is what was counted."""
     rows = list(_frames(root, 0.0, _WIDTH / max(1, root.samples), 0))
     height = (max(depth for *_, depth in rows) + 3) * _ROW
     head = (
@@ -25,7 +25,7 @@ def flame_graph(root: Node, title: str) -> str:
         f'font-family="monospace" font-size="12"><title>{escape(title)}</title>'
         f'<rect width="100%" height="100%" fill="#ffffff"/><text x="4" y="14" fill="#202020">{escape(title)}</text>'
     )
-    return head + "".join(_drawn(*row, root.samples) for row in rows) + "</svg>\n"
+    return head + "".join(_drawn(*row, root.samples, unit) for row in rows) + "</svg>\n"
 
 
 def _frames(node: Node, left: float, scale: float, depth: int) -> Iterator[tuple[Node, float, float, int]]:
@@ -38,7 +38,7 @@ def _frames(node: Node, left: float, scale: float, depth: int) -> Iterator[tuple
         left += each.samples * scale
 
 
-def _drawn(node: Node, left: float, width: float, depth: int, samples: int) -> str:
+def _drawn(node: Node, left: float, width: float, depth: int, samples: int, unit: str) -> str:
     top = (depth + 1) * _ROW + 4
     share = f"{node.samples / max(1, samples):.1%}"
     letters = int(width / _LETTER) - 1
@@ -46,4 +46,4 @@ def _drawn(node: Node, left: float, width: float, depth: int, samples: int) -> s
     label = f'<text x="{left + 3:.1f}" y="{top + 13}" fill="#202020">{escape(shown)}</text>' if letters > 3 else ""
     colour = _COLOURS[sum(node.name.encode()) % len(_COLOURS)]
     box = f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 1}" fill="{colour}" rx="2"/>'
-    return f"<g><title>{escape(node.name)}: {share}, {node.samples} samples</title>{box}{label}</g>"
+    return f"<g><title>{escape(node.name)}: {share}, {node.samples} {unit}</title>{box}{label}</g>"

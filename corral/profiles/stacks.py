@@ -33,7 +33,7 @@ def read_stacks(text: str) -> tuple[Stack, ...]:
     try:
         found = json.loads(text)
         return tuple(_stack(each) for each in found[:_MOST_THREADS])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise InvalidInput("bad-profile", "py-spy's answer is not a list of threads with their frames.") from None
 
 

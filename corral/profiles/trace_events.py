@@ -41,14 +41,14 @@ def read_events(pieces: Iterable[str]) -> Iterator[Event]:
 
     Raises InvalidInput `bad-trace`.
     """
-    for number, found in enumerate(_objects(pieces)):
-        if number >= MOST_EVENTS:
+    for count, found in enumerate(members(pieces)):
+        if count >= MOST_EVENTS:
             raise refused(f"it has more than {MOST_EVENTS:,} events")
         if isinstance(found, dict) and found.get("ph") == "X":
             yield _event(found)
 
 
-def _objects(pieces: Iterable[str]) -> Iterator[Any]:
+def members(pieces: Iterable[str]) -> Iterator[Any]:
     """Yield the members of the list `traceEvents`, or of a trace that is a list itself."""
     source = iter(pieces)
     text, at = _list_begin(source)
@@ -101,7 +101,7 @@ def _after_blank(text: str, at: int) -> int:
 
 
 def _event(found: dict[str, Any]) -> Event:
-    begin, length = _number(found.get("ts")), _number(found.get("dur", 0))
+    begin, length = number(found.get("ts")), number(found.get("dur", 0))
     if length < 0:
         raise refused("an event in it has a negative length")
     args = found.get("args")
@@ -117,13 +117,13 @@ def _event(found: dict[str, Any]) -> Event:
     )
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """A number of a trace, within bounds. Raises InvalidInput `bad-trace`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST_NUMBER:
         raise refused("an event in it has no time, or one out of bounds")
-    number = float(value)
-    if not math.isfinite(number):
+    if not math.isfinite(found := float(value)):
         raise refused("an event in it has no time, or one out of bounds")
-    return number
+    return found
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,8 @@
 """What the ranks of a job did during their traces: time by kind, waits for data, top operators, imbalance.
 
 The time of a rank is divided without counting any moment twice: computing first, then communication that no computing
-hides (exposed), then copies, then waits for data, then idle. Without a device "computing" is the operators of threads.
+hides (exposed), then copies, then waits for data, then idle. Without a device "computing" is the operators of threads;
+those that enclose a collective may wait for it, and hide none.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Final, NamedTuple
 
 from corral.profiles.intervals import Interval, length, shares, union, without
 from corral.profiles.trace_events import Event, refused
+from corral.profiles.trace_windows import Window, windows_of
 
 _DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _OPERATOR: Final = "cpu_op"
 _LOADER: Final = "enumerate(DataLoader)#"
 _COLLECTIVES: Final = ("gloo:", "nccl:", "mpi:", "ucc:", "ncclDevKernel", "ncclKernel", "hcclKernel")
-_WAITS: Final = ("c10d::", "gloo:", "nccl:", "mpi:", "record_param_comms")
+_WAITS: Final = ("c10d::", "_c10d_functional::", "c10d_functional::", "gloo:", "nccl:", "mpi:", "record_param_comms")
 _COPIES: Final = ("gpu_memcpy", "gpu_memset")
 _TOP: Final = 20
 _STEP: Final = "Optimizer.step#"
@@ -66,6 +68,8 @@ class RankReport(NamedTuple):
     timeline: Timeline = Timeline()
     step_seconds: tuple[float, ...] = ()
     """From the end of each optimizer's step to that of the next; of the first 10,000."""
+    windows: tuple[Window, ...] = ()
+    """What it did between its collectives."""
 
     def share(self, part: str) -> float:
         """A part of its time, named by its field, as a share of all of it."""
@@ -87,12 +91,13 @@ def report(rank: str, events: Iterable[Event]) -> RankReport:
     begin, end = min(each[0] for each in found.whole), max(each[1] for each in found.whole)
     communication, copies, loading = union(found.communication), union(found.copies), union(found.loading)
     computing = union(found.kernels) if found.device else without(union(found.operators), loading)
-    computing = without(computing, communication) if not found.device else computing
-    exposed = without(communication, computing)
+    exposed = without(communication, computing if found.device else union(found.without_waits()))
+    computing = computing if found.device else without(computing, exposed)
     busy = union([*computing, *exposed])
     copying = without(copies, busy)
     busy = union([*busy, *copying])
     waiting = without(loading, busy)
+    parts = (computing, exposed, copying, waiting)
     seconds = (end - begin) / 1e6
     computed, talked, copied, waited = (length(each) / 1e6 for each in (computing, exposed, copying, waiting))
     return RankReport(
@@ -110,7 +115,8 @@ def report(rank: str, events: Iterable[Event]) -> RankReport:
         kernels=_top(found.by_kernel),
         collectives=_top(found.by_collective),
         step_seconds=tuple((after - before) / 1e6 for before, after in pairwise(sorted(found.step_ends)[:_MOST_STEPS])),
-        timeline=Timeline(*(shares(part, begin, end, COLUMNS) for part in (computing, exposed, copying, waiting))),
+        timeline=Timeline(*(shares(part, begin, end, COLUMNS) for part in parts)),
+        windows=windows_of(parts, found.collectives(), found.named(), begin, end),
     )
 
 
@@ -124,6 +130,11 @@ class _Sorted:
         self.communication: list[Interval] = []
         self.copies: list[Interval] = []
         self.loading: list[Interval] = []
+        self._host_collectives: list[Event] = []
+        self._device_collectives: list[Event] = []
+        self._work: list[Event] = []
+        self._waits: list[Event] = []
+        self._kernels: list[Event] = []
         self.device = False
         self.step_ends: list[float] = []
         self.by_operator: dict[str, list[float]] = {}
@@ -139,20 +150,48 @@ class _Sorted:
             self.whole.append(span)
             kind = self.copies if event.kind in _COPIES else self.communication if collective else self.kernels
             kind.append(span)
+            if event.kind not in _COPIES:
+                (self._device_collectives if collective else self._kernels).append(event)
             _count(self.by_collective if collective else self.by_kernel, event)
         elif event.kind in ("user_annotation", _OPERATOR):
             self.whole.append(span)
             self._add_of_thread(event, span, collective=collective)
+
+    def collectives(self) -> list[Event]:
+        """The collectives, those of the device where it has some."""
+        return self._device_collectives or self._host_collectives
+
+    def named(self) -> list[Event]:
+        """What computing is made of: kernels where there is a device, else operators."""
+        return self._kernels if self.device else self._work
+
+    def without_waits(self) -> list[Interval]:
+        """The operators that enclose no collective."""
+        waiting: set[int] = set()
+        waits = {id(each) for each in self._waits}
+        stacks: dict[tuple[str, str], list[Event]] = {}
+        for event in sorted([*self._work, *self._waits], key=lambda each: (each.begin, -each.length)):
+            stack = stacks.setdefault((event.process, event.thread), [])
+            while stack and stack[-1].end <= event.begin:
+                stack.pop()
+            if id(event) in waits:
+                waiting.update(map(id, stack))
+            stack.append(event)
+        return [(each.begin, each.end) for each in self._work if id(each) not in waiting]
 
     def _add_of_thread(self, event: Event, span: Interval, *, collective: bool) -> None:
         if event.name.startswith(_LOADER):
             self.loading.append(span)
         elif collective:
             self.communication.append(span)
+            self._host_collectives.append(event)
             _count(self.by_collective, event)
         elif event.kind == _OPERATOR:
-            if not event.name.startswith(_WAITS):
+            if event.name.startswith(_WAITS):
+                self._waits.append(event)
+            else:
                 self.operators.append(span)
+                self._work.append(event)
             _count(self.by_operator, event)
         elif event.name.startswith(_STEP):
             self.step_ends.append(event.end)

@@ -59,6 +59,8 @@ class Plan:
     """Whether files that are in the working folder already are kept when the code is unpacked."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
+    preflight: dict[str, Any] | None = None
+    """What is checked before the command: `checks`, `seconds`, `required`. None: nothing."""
     compile_cache: dict[str, Any] | None = None
     """What the cache of compiled code depends on beside the node: `image`, `devices`; and its `folder`. None: no cache."""
     exit_patterns: bool = False

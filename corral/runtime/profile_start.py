@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import platform
 import shutil
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corral.runtime.task_profile import MARK
+from corral.runtime.task_processes import MARK
 
 _READ = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
 START = f"""\
@@ -19,7 +20,25 @@ done
 echo 'This task has no Python 3, which profiles are taken with.'
 exit 127
 """
-"""A shell's text; its standard input is the program with its size before it, and the request as a line."""
+"""A shell's text; its standard input is `program` with its size before it, and the request as a line."""
+
+_MODULES = (
+    "task_processes", "task_stacks", "task_memory", "task_system", "profiler_server", "xplane", "task_profiler_servers",
+    "task_profile",
+)  # fmt: skip
+"""Each after those that it imports."""
+
+
+def program() -> bytes:
+    """The program of `task_profile` with its modules, as one text that a Python without Corral runs."""
+    lines = ["import sys, types"]
+    lines += [f"sys.modules[{name!r}] = types.ModuleType({name!r})" for name in ("corral", "corral.runtime")]
+    for module in _MODULES:
+        name = f"corral.runtime.{module}"
+        text = (pkgutil.get_data("corral.runtime", f"{module}.py") or b"").decode()
+        lines.append(f"made = sys.modules[{name!r}] = types.ModuleType({name!r})")
+        lines.append(f"exec(compile({text!r}, {name!r}, 'exec'), made.__dict__)")
+    return "\n".join([*lines, "made.main()"]).encode()
 
 
 def py_spy_for(asked: Mapping[str, Any]) -> bytes:

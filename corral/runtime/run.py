@@ -131,6 +131,8 @@ def prepare(plan: Plan, api: Api | None, cache: CompileCache | None = None) -> t
         env = {name: resolve(value, peers, key) for name, value in env.items()}
     except Unresolved as error:
         raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
+    if plan.preflight is not None:
+        _check(plan, api, key)
     if plan.plug_in:
         argv, more = _prepare_plug_in(plan, argv, peers, key)
         env |= more
@@ -163,6 +165,15 @@ def finish_cache(plan: Plan, cache: CompileCache | None, *, succeeded: bool) -> 
     if cache is not None:
         with _as_owner(plan.owner):
             cache.finish(succeeded=succeeded)
+
+
+def _check(plan: Plan, api: Api | None, key: str) -> None:
+    from corral.runtime import preflight  # most tasks check nothing
+
+    try:
+        preflight.run(plan, api, key)
+    except preflight.PreflightFailed as error:
+        raise Failed(GANG_TIMEOUT, str(error)) from error
 
 
 def _offer_report(plan: Plan, env: dict[str, str]) -> dict[str, str]:

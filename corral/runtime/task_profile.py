@@ -1,9 +1,9 @@
-"""Take a profile of the task in which this program runs: stacks of its Python processes with py-spy, or PyTorch's traces.
+"""Take a profile of the task in which this program runs: stacks of its Python processes with py-spy, or traces.
 
-A client sends this text to a command in the task, as `corral exec` runs one on every engine. So it needs only the
-standard library of Python 3.8. The first line of standard input is the request. Answers are lines of JSON: `process`
-for one process with `text` or `problem`, `trace` for pieces of a file before it, `need` for a program that the client
-may send, and `done` at the end.
+A client sends this text, with that of the modules that it imports, to a command in the task, as `corral exec` runs one on
+every engine. So it needs only the standard library of Python 3.8. The first line of standard input is the request. Answers
+are lines of JSON: `process` for one process with `text` or `problem`, `trace` for pieces of a file before it, `need` for a
+program that the client may send, and `done` at the end.
 """
 
 from __future__ import annotations
@@ -12,30 +12,26 @@ import base64
 import contextlib
 import json
 import os
-import platform
-import shutil
-import subprocess
 import sys
 import threading
 import time
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-MARK = "corral-profile"
-"""A word of this program's command line, by which it knows itself among the processes of a task."""
-_MARKER = "CORRAL_ATTEMPT"
-_OWN_PROGRAMS = (b"runtime.pyz", MARK.encode(), b"py-spy")
-_ANSWER_SECONDS = 20.0
-"""Seconds that py-spy has beside the duration itself."""
-_MOST_PROGRAM = 64 * 1024**2
-_MOST_COMMAND = 300
-_NO_PTRACE = (
-    "the kernel lets nobody read process {pid} (no ptrace): allow SYS_PTRACE in its container, or set "
-    "kernel.yama.ptrace_scope to 0 on its node."
+from corral.runtime.task_memory import watch_memory
+from corral.runtime.task_processes import (
+    ancestors,
+    command_of,
+    parent,
+    python_processes,
+    read,
+    say,
+    task_processes,
+    variables,
 )
+from corral.runtime.task_profiler_servers import trace_servers
+from corral.runtime.task_stacks import find_program, look_at_all, looked
+from corral.runtime.task_system import watch_system
 
 
 def main() -> None:
@@ -46,8 +42,17 @@ def main() -> None:
         trace_all(request)
         say(done=True, left_out=0)
         return
+    if request["what"] in ("jax", "tensorflow"):
+        say(done=True, left_out=trace_servers(request))
+        return
     if request["what"] == "hang":
         look_twice(request)
+        return
+    if request["what"] == "memory":
+        watch_memory(request)
+        return
+    if request["what"] == "system":
+        watch_system(request)
         return
     found = python_processes()
     most = int(request["processes"])
@@ -56,180 +61,6 @@ def main() -> None:
         if program:
             look_at_all(program, found[:most], request)
     say(done=True, left_out=max(0, len(found) - most))
-
-
-def say(**answer: Any) -> None:
-    """Write one answer."""
-    line = json.dumps(answer) + "\n"
-    with _writing:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-
-
-_writing = threading.Lock()
-
-
-def python_processes() -> list[int]:
-    """The processes of this task that run Python, oldest first; those of the platform are left out."""
-    mine = set(_ancestors())
-    return [pid for pid in sorted(_task_processes()) if pid not in mine and _runs_python(pid)]
-
-
-def _ancestors() -> Iterator[int]:
-    pid = os.getpid()
-    while pid > 1:
-        yield pid
-        pid = _parent(pid)
-
-
-def _task_processes() -> set[int]:
-    """The task's processes: those with its marker and their children, or all of the container."""
-    parents = {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
-    attempt = os.environ.get(_MARKER, "")
-    if not attempt:
-        here = _mounts("self")
-        return {pid for pid in parents if _mounts(pid) == here}
-    found = {pid for pid in parents if f"{_MARKER}={attempt}".encode() in _read(pid, "environ").split(b"\0")}
-    while True:
-        children = {pid for pid, parent in parents.items() if parent in found} - found
-        if not children:
-            return found
-        found |= children
-
-
-def _parent(pid: int) -> int:
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
-    return int(fields[1]) if len(fields) > 1 and fields[0] not in (b"Z", b"X") else 0
-
-
-def _mounts(pid: int | str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/mnt")
-    except OSError:
-        return ""
-
-
-def _read(pid: int, name: str) -> bytes:
-    try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
-            return file.read(1024 * 1024)
-    except OSError:
-        return b""
-
-
-def _runs_python(pid: int) -> bool:
-    """Whether a process runs a Python program that is not the platform's own."""
-    words = _read(pid, "cmdline").split(b"\0")
-    if any(own in word for word in words for own in _OWN_PROGRAMS):
-        return False
-    try:
-        program = os.readlink(f"/proc/{pid}/exe")
-    except OSError:  # of another user
-        program = words[0].decode("utf-8", "replace")
-    return os.path.basename(program).startswith("python") or b"/libpython3" in _read(pid, "maps")
-
-
-def command_of(pid: int) -> str:
-    """The command line of a process, for people."""
-    return _read(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()[:_MOST_COMMAND]
-
-
-def find_program() -> str:
-    """The path of py-spy: the task's own, or one that the client sends; "" if there is none."""
-    found = shutil.which("py-spy")
-    if found:
-        return found
-    say(need="py-spy", system=platform.system(), machine=platform.machine())
-    size = int(sys.stdin.buffer.readline(32) or b"0")
-    if not 0 < size <= _MOST_PROGRAM:
-        return ""
-    content = sys.stdin.buffer.read(size)
-    if len(content) < size:
-        return ""
-    handle = os.memfd_create("py-spy", 0)
-    with open(handle, "wb", closefd=False) as file:
-        file.write(content)
-    read_only = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY)
-    os.close(handle)  # a program that is open for writing cannot be run
-    return f"/proc/{os.getpid()}/fd/{read_only}"
-
-
-def look_at_all(program: str, pids: list[int], request: dict[str, Any]) -> None:
-    """Look at all processes at the same time."""
-    threads = [threading.Thread(target=look_at, args=(program, pid, request)) for pid in pids]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def look_at(program: str, pid: int, request: dict[str, Any]) -> None:
-    """Answer for one process."""
-    answer = {"process": pid, "command": command_of(pid)}
-    try:
-        answer.update(_looked(program, pid, request))
-    except OSError as error:
-        answer["problem"] = f"py-spy could not be run: {error.strerror}."
-    if "text" not in answer and not _parent(pid):
-        answer["problem"] = f"process {pid} ended meanwhile."
-    say(**answer)
-
-
-def _looked(program: str, pid: int, request: dict[str, Any]) -> dict[str, Any]:
-    """`text` of py-spy, or the `problem` with the process. py-spy does not stop the process to read it."""
-    owner = os.stat(f"/proc/{pid}").st_uid
-    if os.geteuid() not in (0, owner):
-        return {"problem": f"process {pid} belongs to another user."}
-    output, told = os.memfd_create("output"), os.memfd_create("told")
-    try:
-        words, seconds = [program, "dump", "--json"], 0.0
-        if request["what"] == "python":
-            seconds = float(request["seconds"])
-            words = [program, "record", "--idle", "--threads", "--format", "raw", "--rate", str(int(request["rate"]))]
-            words += ["--duration", str(max(1, round(seconds))), "--output", f"/proc/{os.getpid()}/fd/{output}"]
-        words += ["--nonblocking", "--pid", str(pid)]
-        problem = _run(words, told if seconds else output, told, pid, seconds + _ANSWER_SECONDS)
-        return {"problem": problem} if problem else _bounded(output, int(request["bytes"]))
-    finally:
-        os.close(output)
-        os.close(told)
-
-
-def _run(words: list[str], output: int, told: int, pid: int, seconds: float) -> str:
-    """Run py-spy within `seconds`; why it failed, "" if it did not. What moves while it is read is read again."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, stdout=output, stderr=told, timeout=deadline - time.monotonic()
-            )
-        except subprocess.TimeoutExpired:
-            return f"process {pid} did not answer py-spy within {seconds:.0f} s."
-        if done.returncode == 0:
-            return ""
-        reason = _text(told, 4096)
-        if "ermission denied" in reason or "not permitted" in reason:
-            return _NO_PTRACE.format(pid=pid)
-        if words[1] != "dump" or time.monotonic() + 1 > deadline or not _parent(pid):
-            last = [line for line in reason.splitlines() if line.strip()][-1:]
-            why = "".join(last).strip()[:200].rstrip(".") or "no reason"
-            return f"py-spy cannot read process {pid}: {why}."
-        for handle in {output, told}:
-            os.truncate(handle, 0)
-            os.lseek(handle, 0, os.SEEK_SET)
-        time.sleep(0.2)
-
-
-def _bounded(handle: int, most: int) -> dict[str, Any]:
-    """The text of a file up to a bound, at a line's end."""
-    text = _text(handle, most + 1)
-    if len(text) <= most:
-        return {"text": text}
-    return {"text": text[: text.rfind("\n", 0, most) + 1], "cut": True}
-
-
-def _text(handle: int, most: int) -> str:
-    return os.pread(handle, most, 0).decode("utf-8", "replace")
 
 
 # -- a gang that is silent: two looks at each process, and what its flight recorder has
@@ -245,7 +76,7 @@ def look_twice(request: dict[str, Any]) -> None:
     """Look at each process of the task twice, `seconds` apart: its state, its processor time, its files and its stacks."""
     found = python_processes()
     most = int(request["processes"])
-    pids = found[:most] or sorted(_task_processes() - set(_ancestors()))[:most]
+    pids = found[:most] or sorted(task_processes() - set(ancestors()))[:most]
     program = find_program() if found else ""
     first = _look_at_each(program, pids, request)
     time.sleep(float(request["seconds"]))
@@ -263,7 +94,7 @@ def _look_at_each(program: str, pids: list[int], request: dict[str, Any]) -> dic
     looks: dict[int, dict[str, Any]] = {}
 
     def look(pid: int) -> None:
-        fields = _read(pid, "stat").rpartition(b")")[2].split()
+        fields = read(pid, "stat").rpartition(b")")[2].split()
         if len(fields) < 15 or fields[0] in (b"Z", b"X"):
             return
         ticks = sum(int(each) for each in fields[11:15])
@@ -275,7 +106,7 @@ def _look_at_each(program: str, pids: list[int], request: dict[str, Any]) -> dic
         }
         if program:
             try:
-                found.update(_looked(program, pid, {**request, "what": "stacks"}))
+                found.update(looked(program, pid, {**request, "what": "stacks"}))
             except OSError as error:
                 found["problem"] = f"py-spy could not be run: {error.strerror}."
         looks[pid] = found
@@ -290,13 +121,13 @@ def _look_at_each(program: str, pids: list[int], request: dict[str, Any]) -> dic
 
 def _transferred(pid: int) -> int:
     """Bytes that a process has read and written, by files and pipes."""
-    lines = dict(line.partition(b": ")[::2] for line in _read(pid, "io").splitlines())
+    lines = dict(line.partition(b": ")[::2] for line in read(pid, "io").splitlines())
     return int(lines.get(b"rchar", b"0")) + int(lines.get(b"wchar", b"0"))
 
 
 def send_recorders(pids: list[int], most: int) -> None:
     """Have the flight recorders of PyTorch's processes written, and send them; at most `most` bytes in all."""
-    folders = {line[len(_RECORDER) :] for pid in pids for line in _lines(pid) if line.startswith(_RECORDER)}
+    folders = {line[len(_RECORDER) :] for pid in pids for line in variables(pid) if line.startswith(_RECORDER)}
     for folder in sorted(folders):
         path = os.fsdecode(folder)
         try:
@@ -384,7 +215,9 @@ _END = b'"traceName"'
 
 def trace_all(request: dict[str, Any]) -> None:
     """Have each PyTorch process of the task write a trace, from the same moment on, and send the traces."""
-    folders = {line[len(_FOLDER) :] for pid in python_processes() for line in _lines(pid) if line.startswith(_FOLDER)}
+    folders = {
+        line[len(_FOLDER) :] for pid in python_processes() for line in variables(pid) if line.startswith(_FOLDER)
+    }
     if not folders:
         say(process=0, problem=_NOT_OFFERED)
     for folder in sorted(folders)[: int(request["processes"])]:
@@ -392,10 +225,6 @@ def trace_all(request: dict[str, Any]) -> None:
             _trace_in(os.fsdecode(folder), request)
         except OSError as error:
             say(process=0, problem=f"the trace could not be taken: {error.strerror}.")
-
-
-def _lines(pid: int) -> list[bytes]:
-    return _read(pid, "environ").split(b"\0")
 
 
 def _trace_in(folder: str, request: dict[str, Any]) -> None:
@@ -455,7 +284,7 @@ def _begin(asked: str, until: float) -> bool:
 def _traced(pid: int, path: str, deadline: float, request: dict[str, Any]) -> dict[str, Any]:
     """Wait for the trace of a process and send it in pieces; what else there is to say of it."""
     while not _complete(path):
-        if not _parent(pid):
+        if not parent(pid):
             return {"problem": f"process {pid} ended meanwhile."}
         if time.time() > deadline:
             return {"problem": f"process {pid} did not write its trace within {_WRITE_SECONDS:.0f} s."}
@@ -491,7 +320,3 @@ def _send_trace(pid: int, path: str, most: int) -> bool:
         cut = bool(file.read(1))
     say(trace=base64.b64encode(packed.flush()).decode(), of=pid)
     return cut
-
-
-if __name__ == "__main__":
-    main()

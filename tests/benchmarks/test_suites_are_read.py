@@ -125,3 +125,14 @@ def test_the_end_of_a_metrics_name_tells_which_way_is_better(metric: str, better
     unit = unit_of(metric)
     assert unit is not None and unit.larger_is_better is better
     assert unit_of("a/other") is None
+
+
+def test_a_benchmark_is_run_in_a_process_for_each_device_of_its_node() -> None:
+    text = b"superbench: {benchmarks: {matmul: {modes: [{name: local, proc_num: devices}]}}}"
+    machines = [Machine("local/a", 1000, 2**30, 8), Machine("local/b", 1000, 2**30, 0)]
+    commands = [
+        document_of(run, "n", Programs())["roles"]["worker"]["command"] for run in runs_of(read_suite(text), machines)
+    ]
+    assert [words[-1] for words in commands] == ["--processes=8", "--processes=1"]
+    with pytest.raises(InvalidInput, match="proc_num must be a whole number"):
+        read_suite(b"superbench: {benchmarks: {all-reduce: {modes: [{name: torch.distributed, proc_num: devices}]}}}")

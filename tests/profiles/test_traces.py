@@ -55,8 +55,19 @@ def test_no_moment_counts_twice_on_processors() -> None:
         span("gloo:all_reduce", 60, 90, "user_annotation", thread=2),
         span("Optimizer.step#SGD.step", 95, 100, "user_annotation"),
     )
-    assert shares(found) == [10, 30, 0, 50, 10]
+    assert shares(found) == [20, 20, 0, 50, 10]
     assert (found.steps, found.device) == (1, False)
+
+
+def test_on_processors_operators_hide_communication_unless_they_may_wait_for_it() -> None:
+    talks = span("gloo:all_reduce", 0, 60, "user_annotation", thread=2)
+    begins = span("c10d::allreduce_", 0, 1)
+    beside = told(begins, span("aten::matmul", 1, 81), span("aten::mm", 2, 80), span("aten::add", 81, 100), talks)
+    assert shares(beside) == [99, 1, 0, 0, 0]
+    within = told(span("SyncBackward", 0, 80), begins, span("aten::add", 81, 100), talks)
+    assert shares(within) == [39, 60, 0, 0, 1]
+    after = told(begins, span("_c10d_functional::wait_tensor", 1, 60), span("aten::mm", 60, 100), talks)
+    assert shares(after) == [40, 60, 0, 0, 0]
 
 
 def test_communication_beneath_a_devices_kernels_is_hidden() -> None:

@@ -68,10 +68,8 @@ class Agents:
 def agents(tmp_path: Path) -> Iterator[Agents]:
     made = Agents(tmp_path)
     yield made
+    _kill([process.pid for process in made.running.values() if process.poll() is None])
     for process in made.running.values():
-        for pid in (process.pid, *_descendants(process.pid)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
         process.communicate()
 
 
@@ -137,14 +135,15 @@ def test_a_member_that_leaves_is_no_host_any_more_and_its_command_is_lost(agents
 
 def test_a_launcher_without_any_process_is_ended_once_all_tasks_are_there(agents: Agents) -> None:
     agents.start("join", "worker-1")
-    agents.lead("ssh worker-1 sleep 2; ssh worker-1 echo done; sleep 600", "--wait-for=2", "--idle-seconds=1")
-    assert agents.finish("worker-0") == (1, "corral agent: no process has run for 1 s; sh is ended\n")
+    # Five seconds, as one may pass between two commands on a busy machine.
+    agents.lead("ssh worker-1 sleep 6; ssh worker-1 echo done; sleep 600", "--wait-for=2", "--idle-seconds=5")
+    assert agents.finish("worker-0") == (1, "corral agent: no process has run for 5 s; sh is ended\n")
     assert agents.finish("worker-1") == (0, "done\n")
 
 
 def test_a_launcher_that_waits_for_a_lost_task_is_not_ended(agents: Agents) -> None:
     agents.start("join", "worker-1")
-    agents.lead("ssh worker-1 sleep 600; echo $?; sleep 3; echo waited", "--wait-for=2", "--idle-seconds=1")
+    agents.lead("ssh worker-1 sleep 600; echo $?; sleep 7; echo waited", "--wait-for=2", "--idle-seconds=5")
     pid = _child_running(agents.running["worker-1"].pid, "sleep")
     agents.running["worker-1"].kill()
     os.kill(pid, signal.SIGKILL)  # it would outlive its agent, with our pipe
@@ -261,6 +260,19 @@ def _child_running(pid: int, word: str) -> int:
 
     _until(look)
     return found[-1]
+
+
+def _kill(pids: list[int]) -> None:
+    """Kill processes with their descendants. All are stopped first: a child made meanwhile would keep the output open."""
+    stopped: set[int] = set()
+    while new := {each for pid in pids for each in (pid, *_descendants(pid))} - stopped:
+        for each in new:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGSTOP)
+        stopped |= new
+    for each in stopped:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 def _descendants(pid: int) -> list[int]:

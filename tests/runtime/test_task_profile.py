@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import gzip
 import json
 import os
 import shutil
@@ -14,9 +16,12 @@ from typing import Any
 
 import pytest
 
-from corral.runtime import task_profile
+from corral.profiles.memory import read_memory
+from corral.profiles.sampled_calls import read_calls
+from corral.profiles.system import read_system
+from corral.runtime.profile_start import program
 
-PROGRAM = Path(task_profile.__file__).read_bytes()
+PROGRAM = program()
 READ = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
 PYSPY = Path(sys.executable).with_name("py-spy")
 STANDS = "import sys\ndef stand_here():\n    print('ready', flush=True)\n    sys.stdin.read()\nstand_here()\n"
@@ -88,6 +93,70 @@ def test_samples_of_a_process_name_the_function_that_is_busy(attempt: str) -> No
     assert "spin (<string>:" in found["text"]
 
 
+GROWS = """\
+import time
+kept = []
+def load_dataset():
+    kept.append(bytearray(1024 * 1024))
+    for at in range(0, len(kept[-1]), 4096): kept[-1][at] = 1
+    time.sleep(0.01)
+    if len(kept) > 200: kept.clear()
+print('ready', flush=True)
+while True: load_dataset()
+"""
+
+
+def test_memory_that_grows_is_told_with_the_stacks_that_were_seen_meanwhile(attempt: str) -> None:
+    with process(attempt, GROWS) as one:
+        *pieces, answer, end = profiled(attempt, str(PYSPY.parent), what="memory", seconds=1, bytes=1_000_000)
+    assert (answer["process"], end) == (one.pid, {"done": True, "left_out": 0})
+    trace = gzip.decompress(b"".join(base64.b64decode(each["trace"]) for each in pieces)).decode()
+    told = read_memory("worker-0", answer["text"], read_calls([trace]))
+    assert told.grown > 1024
+    assert told.unseen == ""
+    most = max(told.stacks, key=lambda each: each.samples)
+    assert any(frame.startswith("load_dataset (") for frame in most.frames)
+    assert {"anonymous", "heap"} & {each.kind for each in told.holders}
+
+
+def test_memory_is_told_without_functions_where_there_is_no_py_spy_or_it_fails(attempt: str, tmp_path: Path) -> None:
+    with process(attempt):
+        asked, answer, _ = profiled(attempt, "/nowhere", py_spy=b"", what="memory", seconds=1)
+        failed, _ = profiled(attempt, fake(tmp_path, "echo 'Error: not permitted'; exit 1"), what="memory", seconds=1)
+    assert asked["need"] == "py-spy"
+    assert read_memory("worker-0", answer["text"], ()).used > 1024
+    assert "no ptrace" in read_memory("worker-0", failed["text"], ()).unseen
+
+
+def test_what_a_task_gets_of_its_machine_is_told_as_counters_of_its_own_processes(attempt: str) -> None:
+    code = "print('ready', flush=True)\nwhile True: pass\n"
+    with process(attempt, code):
+        answer, end = profiled(attempt, "/nowhere", what="system", seconds=1)
+    assert (answer["process"], end) == (0, {"done": True, "left_out": 0})
+    told = read_system("worker-0", answer["text"])
+    assert told.wanted > 0 and told.busiest > 0
+    assert told.wanted < 2  # of one thread, whatever else runs on the machine
+    assert 1 <= told.processors <= (os.cpu_count() or 1)
+    assert told.resident > 1024**2
+    assert {"waiting for a processor", "memory of the processes"} <= {each.name for each in told.curves}
+
+
+def test_devices_are_looked_at_with_nvidia_smi_where_there_is_one(attempt: str, tmp_path: Path) -> None:
+    path = fake(
+        tmp_path, "while :; do echo '0, 40, 20000, 80000'; echo '1, [N/A], 1, 2'; sleep 0.1; done", "nvidia-smi"
+    )
+    with process(attempt):
+        answer, _ = profiled(attempt, path, what="system", seconds=1)
+    first, second = read_system("worker-0", answer["text"]).devices
+    assert (first.number, first.use, first.memory) == (0, 0.4, 0.25)
+    assert (second.use, second.memory) == (-1, 0.5)
+
+
+def test_a_task_that_is_over_has_no_machine_to_tell_of(attempt: str) -> None:
+    answer, _ = profiled(attempt, "/nowhere", what="system", seconds=1)
+    assert answer["problem"] == "no process runs in this task."
+
+
 def test_more_processes_than_asked_for_are_counted_only(attempt: str) -> None:
     with process(attempt), process(attempt), process(attempt):
         *found, end = profiled(attempt, str(PYSPY.parent), processes=1)
@@ -142,9 +211,9 @@ def test_a_process_of_another_user_is_told(attempt: str) -> None:
     assert problems == {int(child): f"process {child} belongs to another user."}
 
 
-def fake(folder: Path, script: str) -> str:
-    """A PATH with a py-spy that does what a shell script says."""
-    program = folder / "bin" / "py-spy"
+def fake(folder: Path, script: str, name: str = "py-spy") -> str:
+    """A PATH with a program that does what a shell script says."""
+    program = folder / "bin" / name
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corral.benchmarks.programs.given import Given
+from corral.benchmarks.programs.steps import figures_of
 
 
 def measure(given: Given) -> dict[str, float]:
@@ -21,11 +22,9 @@ def measure(given: Given) -> dict[str, float]:
     try:
         figures: dict[str, float] = {}
         for name in given.models:
-            seconds = sorted(_steps(torch, group, name, given))
-            median = seconds[len(seconds) // 2]
             processes = given.size if group is not None else 1
-            figures[f"{name}_step_time"] = 1000 * median
-            figures[f"{name}_samples_throughput"] = processes * given.parameters["batch_size"] / median
+            seconds = _steps(torch, group, name, given)
+            figures |= figures_of(name, seconds, processes * given.parameters["batch_size"])
         return figures if given.first or group is None else {}
     finally:
         if group is not None:

@@ -112,6 +112,14 @@ def _breach(rule: Rule, metric: str, value: float, baseline: Baseline) -> str:
     return f"{metric} is {value:.4g}, {change:+.1%} of {expected:.4g}" if _holds(rule, change) else ""
 
 
+def breaches(rules: Iterable[Rule], metric: str, value: float, baseline: float | None) -> list[str]:
+    """Return what is said of each rule of single metrics that a value breaks, beside the baseline of its metric."""
+    known = {} if baseline is None else {metric: baseline}
+    judging = [rule for rule in rules if rule.function != "composite" and not rule.stored]
+    matching = [rule for rule in judging if any(pattern.fullmatch(metric) for pattern in rule.metrics)]
+    return [told for rule in matching if (told := _breach(rule, metric, value, known))]
+
+
 def _holds(rule: Rule, value: float) -> bool:
     try:
         return rule.criterion({"x": value})

@@ -93,9 +93,22 @@ KINDS: Final[Mapping[str, Kind]] = {
         ("size", "largest"), {"most_mib": Parameter(64, 1, 16_384, "MiB of the largest message")} | _REPEATED,
         gang=True, torch=True,
     ),
+    "all-to-all": Kind(
+        "all_to_all", "Bus bandwidth of an all-to-all by size, over NCCL on devices and gloo on processors.",
+        ("size", "largest", "smallest"), {"most_mib": Parameter(64, 1, 16_384, "MiB of the largest message")} | _REPEATED,
+        gang=True, torch=True,
+    ),
     "model-benchmarks": Kind(
         "training", "Training steps of small models in PyTorch, in each process or in parallel over all.",
         ("step", "samples"), _STEPS, ("resnet", "transformer", "lstm", "recommender"), gang=True, torch=True,
+    ),
+    "jax-benchmarks": Kind(
+        "jax_training", "Training steps of small models in JAX, where it is installed.",
+        ("mlp", "attention"), _STEPS, ("mlp", "attention"),
+    ),
+    "tensorflow-benchmarks": Kind(
+        "tensorflow_training", "Training steps of small models in TensorFlow, where it is installed.",
+        ("mlp", "attention"), _STEPS, ("mlp", "attention"),
     ),
 }  # fmt: skip
 """Every benchmark by its name; names that SuperBench has too mean the same there."""

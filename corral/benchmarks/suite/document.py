@@ -42,7 +42,7 @@ class Mode(NamedTuple):
 
     name: ModeName
     processes: int
-    """On each node."""
+    """On each node; 0: one for each of its devices."""
     nodes: int | None
     """How many nodes work together; None: all."""
 
@@ -145,7 +145,10 @@ def _mode(given: Any, kind: Kind, path: str) -> Mode:
         raise _fault(f"{path}.name", "must be local, as its processes do not work together")
     nodes = mode.get("node_num", 1 if name == "local" else "all")
     count = None if nodes == "all" else _whole(nodes, 1, 10_000, f"{path}.node_num")
-    return Mode(name, _whole(mode.get("proc_num", 1), 1, _MOST_PROCESSES, f"{path}.proc_num"), count)
+    started = mode.get("proc_num", 1)
+    each_device = started == "devices" and name == "local"
+    processes = 0 if each_device else _whole(started, 1, _MOST_PROCESSES, f"{path}.proc_num")
+    return Mode(name, processes, count)
 
 
 def _parameters(given: dict[str, Any], kind: Kind, path: str) -> dict[str, int]:

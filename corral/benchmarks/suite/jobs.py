@@ -97,15 +97,46 @@ def document_of(run: Run, name: str, programs: Programs) -> dict[str, Any]:
     }
 
 
+def check_document(
+    machines: Sequence[Machine], check: str, name: str, *, seconds: int, image: str = ""
+) -> dict[str, Any]:
+    """Return the job document whose tasks check their nodes before a command that does nothing, one on each node.
+
+    Raises InvalidInput for a network of fewer than two nodes.
+    """
+    if check == "network" and len(machines) < 2:
+        raise InvalidInput("too-few-nodes", "A network has two nodes at least; name more of them.")
+    role = {"replicas": len(machines), "resources": {"cpu": "100m", "memory": "256Mi"}, "command": ["true"]}
+    return {
+        "name": name,
+        "framework": "shell",
+        "roles": {"worker": role | ({"image": image} if image else {})},
+        "nodes": {"include": [machine.name for machine in machines]},
+        "sharing": {"exclusive": True, "oneTaskPerNode": True},
+        "priority": "oppo",
+        "maxDuration": f"{seconds + 600}s",
+        "preflight": {"checks": [check], "timeoutSeconds": seconds},
+        "labels": {LABEL: check},
+    }
+
+
+def arguments(benchmark: Benchmark) -> list[str]:
+    """Return what the program `run` is told of a benchmark: its name, program, parameters and models."""
+    words = [benchmark.name, f"--program={benchmark.kind.program}"]
+    words.append(f"--parameters={json.dumps(benchmark.parameters, separators=(',', ':'))}")
+    return [*words, f"--models={','.join(benchmark.models)}"] if benchmark.models else words
+
+
+def processes_of(mode: Mode, devices: int) -> int:
+    """Return how many processes a mode starts on a node with so many devices."""
+    return mode.processes or max(1, devices)
+
+
 def _command(run: Run, programs: Programs) -> list[str]:
-    benchmark, mode = run.benchmark, run.mode
-    words = [programs.python, "-m", "corral.benchmarks.programs.run", benchmark.name]
-    words.append(f"--program={benchmark.kind.program}")
-    words += [f"--parameters={json.dumps(benchmark.parameters, separators=(',', ':'))}"]
-    if benchmark.models:
-        words.append(f"--models={','.join(benchmark.models)}")
+    mode = run.mode
+    words = [programs.python, "-m", "corral.benchmarks.programs.run", *arguments(run.benchmark)]
     if mode.name == "local":
-        return [*words, f"--processes={mode.processes}"]
+        return [*words, f"--processes={processes_of(mode, run.machines[0].devices)}"]
     places = (f"$(peer:worker-{at}:host):$(peer:worker-{at}:port:{_PORT})" for at in range(len(run.machines)))
     words.append(f"--gang={','.join(places)}")
     if mode.name == "mpi":

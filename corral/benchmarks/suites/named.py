@@ -37,7 +37,7 @@ def _text(given: str, folder: Path, known: list[str], what: str) -> bytes:
     if given in known:
         return (folder / f"{given}.yaml").read_bytes()
     if not Path(given).exists():
-        have = " and ".join(known)
+        have = ", ".join(known[:-1]) + f" and {known[-1]}"
         raise NotFound(f"no-such-{what}", f"{given[:100]!r} is neither a {what} ({have} are there) nor a file.")
     return bounded(Path(given), LARGEST)
 
@@ -47,6 +47,11 @@ def rules_text(given: str) -> bytes:
     return bounded(Path(given), LARGEST) if given else (_HERE / "rules.yaml").read_bytes()
 
 
+def expected_text(given: str) -> bytes:
+    """Return the text of a file of expected values, or of Corral's own for "". Raises NotFound, InvalidInput."""
+    return bounded(Path(given), LARGEST) if given else (_HERE / "expected" / "devices.yaml").read_bytes()
+
+
 def copy_programs(into: Path) -> None:
     """Copy the programs of tasks into a folder, below the names that they import each other by."""
     there = into / "corral" / "benchmarks"
@@ -54,6 +59,13 @@ def copy_programs(into: Path) -> None:
     shutil.copytree(_PROGRAMS, there / "programs", ignore=shutil.ignore_patterns("__pycache__"))
     for package in (there, there.parent):
         (package / "__init__.py").touch()
+
+
+def program_texts() -> dict[str, str]:
+    """Return the programs of tasks by the paths that `copy_programs` gives them."""
+    there = "corral/benchmarks"
+    texts = {f"{there}/programs/{path.name}": path.read_text(encoding="utf-8") for path in _PROGRAMS.glob("*.py")}
+    return {"corral/__init__.py": "", f"{there}/__init__.py": "", **dict(sorted(texts.items()))}
 
 
 def bounded(path: Path, most: int) -> bytes:
