@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from corral.client import Client
 from corral.kernel.errors import NotFound
 from tests.conftest import IN_CI, ROOT
-from tests.portal.harness import Portal, Watch, open_context, serving
+from tests.portal.harness import NAMED, Portal, Watch, open_context, serving
 
 expect.set_options(timeout=60_000)
 
@@ -34,7 +34,7 @@ def browser() -> Browser:
         pytest.fail(missing) if IN_CI else pytest.skip(missing)
     if not _OPEN:
         playwright = _BROWSER.enter_context(sync_playwright())
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {NAMED} 127.0.0.1"]
         _OPEN.append(playwright.chromium.launch(executable_path=found, args=arguments))
         _BROWSER.callback(_close)
     return _OPEN[0]

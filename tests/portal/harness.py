@@ -19,6 +19,8 @@ from corral.kernel.errors import NotFound
 from tests import warm
 from tests.reserved import task_ports
 
+NAMED = "corral.test"
+"""A name of this machine, in the browser alone, that is none of loopback."""
 Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
 TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -115,5 +117,12 @@ def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: 
     size: ViewportSize = {"width": width, "height": 900}
     context = browser.new_context(base_url=portal.url, viewport=size, color_scheme=theme)
     context.set_default_timeout(60_000)
+    context.on("requestfailed", _tell_failure)
     sign_in(context, portal)
     return context
+
+
+def _tell_failure(request: Request) -> None:
+    """Print why the browser has no answer, for the report of a test that fails; what a page itself gave up is left out."""
+    if request.failure != "net::ERR_ABORTED":
+        print(f"{request.method} {urlsplit(request.url).path}: {request.failure}")

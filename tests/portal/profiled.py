@@ -13,6 +13,7 @@ import msgspec
 from playwright.sync_api import Page, expect
 
 from corral.model.profiles import ProfileDoc, ProfileRow
+from corral.profiles.advice import Given
 from corral.profiles.kinds import read
 from corral.profiles.taken import Taken
 from corral.service.profiles.report import pack, report_of
@@ -58,14 +59,57 @@ def plant_trace(portal: Portal, job: str, *, ranks: int, loading: float, ago: fl
         spans = steps(loading=loading, talking=5 if index == ranks - 1 else 30)
         text = json.dumps({"schemaVersion": 1, "traceEvents": spans, "traceName": "x"})
         taken.append(Taken(f"worker-{index}", 7, trace=gzip.compress(text.encode())))
-    good = [(each, read(each, "torch")[0]) for each in taken]
-    at, id = time.time() - ago, f"{job}-{int(loading):08x}"
-    packed = pack(id, *report_of("torch", good, "trainer"), taken)
+    return _keep(portal, job, f"{job}-{int(loading):08x}", "torch", taken, ago)
+
+
+def plant_memory(portal: Portal, job: str, *, ranks: int) -> str:
+    """Keep a memory profile of a job whose ranks grew by 60 MiB each, mostly beneath one function; its id."""
+    mib = 1024
+    looks = [(at * 100.0, at * 100.0 + 2, (200 + 2 * at) * mib) for at in range(30)]
+    parts = [(begin, size, 90 * mib, 16 * mib, 0, 400 * mib) for begin, _, size in looks]
+    names = {"": 170 * mib, "[heap]": 30 * mib, "/usr/lib/libtorch_cpu.so": 90 * mib, "/dev/shm/torch_7": 16 * mib}
+    facts = {
+        "seconds": 3.0, "begun": 50.0, "rate": 500, "sampling": 50.0, "fine": looks, "parts": parts, "before": names,
+        "after": {**names, "": 228 * mib},
+    }  # fmt: skip
+    calls = [
+        {"ph": phase, "name": name, "tid": 1, "ts": at * 1e6, "args": {"filename": "train.py", "line": line}}
+        for phase, name, line, at in (
+            ("B", "train", 40, 0), ("B", "decode_image", 12, 0), ("E", "decode_image", 12, 2.2), ("B", "log", 9, 2.2),
+            ("E", "log", 9, 3), ("E", "train", 40, 3),
+        )
+    ]  # fmt: skip
+    trace = gzip.compress(json.dumps(calls).encode())
+    taken = [Taken(f"worker-{index}", 7, text=json.dumps(facts), trace=trace) for index in range(ranks)]
+    return _keep(portal, job, f"{job}-0000beef", "memory", taken)
+
+
+def plant_system(portal: Portal, job: str) -> str:
+    """Keep a profile of a job's machine, whose one thread waits for the disk for half of the time; its id."""
+    mib = 2**20
+    looks = [
+        {
+            "at": at / 10, "user": at / 20, "ran": at / 20, "waited": at / 200, "read": at * 9.0 * mib,
+            "rchar": at * 10.0 * mib, "major": at * 30.0, "voluntary": at * 40.0, "resident": 900.0 * mib,
+            "cached": (200.0 + 9 * at) * mib,
+        }
+        for at in range(31)
+    ]  # fmt: skip
+    thread = {"ran": 1.5, "waited": 0.1, "disk": 0.48, "ready": 0.5}
+    devices = [[at / 5, 0, 20 + at, 20_000, 80_000] for at in range(15)]
+    facts = {"looks": looks, "threads": [thread], "processors": 4, "devices": devices}
+    return _keep(portal, job, f"{job}-0000feed", "system", [Taken("worker-0", 0, text=json.dumps(facts))])
+
+
+def _keep(portal: Portal, job: str, id: str, what: str, taken: list[Taken], ago: float = 0.0) -> str:
+    good = [(each, read(each, what)[0]) for each in taken]
+    at, given = time.time() - ago, {each.task: Given(2000, 2 << 30) for each in taken}
+    packed = pack(id, *report_of(what, good, "trainer", given), taken)
     folder = portal.database.parent / "blobs" / "profiles"
     (folder / f"{packed.digest}.tar.gz").write_bytes(packed.content)
-    doc = ProfileDoc(tuple(each.task for each in taken), ranks, files=packed.files)
+    doc = ProfileDoc(tuple(each.task for each in taken), len(taken), files=packed.files)
     text = msgspec.json.encode(doc).decode()
-    row = ProfileRow(id, job, "root", "root", "torch", 2, at, at, "done", text, packed.digest, len(packed.content))
+    row = ProfileRow(id, job, "root", "root", what, 2, at, at, "done", text, packed.digest, len(packed.content))
     marks = ", ".join("?" * len(row))
     names = ", ".join(f'"{name}"' for name in row._fields)
     with sqlite3.connect(portal.database, timeout=60) as database:

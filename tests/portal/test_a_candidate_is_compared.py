@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -12,7 +13,18 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from corral.model.policy_shadow import Counts, Difference, Figures, HourRow, Moved, QueueRow, ShadowReport
+from corral.kernel.errors import NotFound
+from corral.model.policy_shadow import (
+    Counts,
+    Difference,
+    Figures,
+    HourRow,
+    Moved,
+    QueueRow,
+    RunningShadow,
+    ShadowReport,
+)
+from corral.model.what_if_progress import WhatIfRefusal
 from corral.scheduler.policy.policy import BUILT_IN
 from corral.scheduler.policy.registry import ORDERS, SHARES
 from tests.portal.harness import Portal, Theme, open_context
@@ -117,6 +129,75 @@ def test_a_comparison_that_takes_long_outlives_its_page_and_is_cancelled(page: P
     assert gone.value.status == 204
     expect(page.get_by_text("The comparison was cancelled.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"/policy-shadow\?policy=fifo$"))
+
+
+@pytest.mark.timeout(600)
+def test_a_candidate_goes_on_hour_by_hour_until_it_is_stopped(page: Page, portal: Portal) -> None:
+    with contextlib.suppress(NotFound):  # that of a test before
+        portal.client.stop_running_shadow()
+    job = portal.submit("runs", devices=4, more='"maxDuration": "1h"')
+    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    page.goto("/policy-shadow?policy=las&hours=4")
+    page.get_by_role("button", name="Go on hour by hour").press("Enter")
+    shadow = page.get_by_role("region", name="Goes on hour by hour")
+    expect(shadow).to_contain_text("las decides beside the policy in force, from")
+    expect(shadow).to_contain_text("The next report comes at", timeout=400_000)
+    report = shadow.get_by_role("region", name="Report")
+    expect(report).to_contain_text("las decided beside")
+    expect(report.get_by_role("table", name="Queues").get_by_role("row", name="default")).to_be_visible()
+    page.get_by_role("button", name="Go on hour by hour").click()
+    expect(page.get_by_role("alert")).to_contain_text("The shadow of las, which root began, goes on; stop it first.")
+    page.goto("/policy-shadow")
+    expect(report).to_contain_text("las decided beside")
+    shadow.get_by_role("button", name="Stop").press("Enter")
+    ended = page.get_by_role("region", name="Went on hour by hour")
+    expect(ended).to_contain_text("It was stopped.")
+    expect(ended.get_by_role("region", name="Report")).to_be_visible()
+    expect(ended.get_by_role("button", name="Stop")).to_have_count(0)
+    assert portal.client.running_shadow()["state"] == "stopped"
+
+
+RUNNING = RunningShadow(
+    "running", "srtf with other documents", "ann", "2026-11-28T08:00:00.000Z", "2026-11-28T08:00:00.000Z",
+    "2026-12-05T08:00:00.000Z", anew=False, reported_at="2026-11-28T12:01:30.000Z", next_at="2026-11-28T13:01:30.000Z",
+)  # fmt: skip
+FAILED = msgspec.structs.replace(
+    RUNNING, state="failed", next_at=None,
+    error=WhatIfRefusal(503, "question-too-long", "The question was not answered in 600 seconds; compare fewer hours."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("width", "theme", "shadow", "says"),
+    [
+        (390, "dark", RUNNING, "The next report comes at 11-28 13:01 UTC."),
+        (1440, "light", RUNNING, "The report goes up to 11-28 12:01 UTC."),
+        (390, "light", FAILED, "It ended: The question was not answered in 600 seconds; compare fewer hours."),
+    ],
+)
+def test_a_running_shadow_can_be_read_on_any_screen(
+    browser: Browser, portal: Portal, theme: Theme, width: int, shadow: RunningShadow, says: str, tmp_path: Path
+) -> None:
+    context = open_context(browser, portal, width=width, theme=theme)
+    page = context.new_page()
+    for path, answer in (("", shadow), ("/report", REPORT)):
+        body = msgspec.json.encode(answer)
+        page.route(re.compile(f"/api/v3/running-shadow{path}$"), answering(body))
+    page.goto("/policy-shadow")
+    region = page.get_by_role("region", name=re.compile("hour by hour"))
+    expect(region).to_contain_text(says)
+    expect(region.get_by_role("region", name="Report")).to_contain_text("36 decisions are alike within 1m")
+    expect(region.get_by_role("button", name="Stop")).to_have_count(1 if shadow.state == "running" else 0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(PALE) == []
+    page.screenshot(path=tmp_path / f"{theme}.png", full_page=True)
+    context.close()
+
+
+def answering(body: bytes) -> Callable[[Route], None]:
+    """What answers each call with this JSON."""
+    return lambda route: route.fulfill(content_type="application/json", body=body)
 
 
 def test_refusals_say_what_is_wrong(page: Page, portal: Portal) -> None:

@@ -1,4 +1,4 @@
-"""A page reloaded while the server is down says so and recovers by itself; an upgrade still takes effect."""
+"""A page says that the server is down, keeps what was typed and recovers by itself; an upgrade still takes effect."""
 
 from __future__ import annotations
 
@@ -91,13 +91,21 @@ def test_a_reload_while_the_server_is_down_says_so_and_comes_back_by_itself(brow
             expect(page.get_by_role("heading", name="Nodes")).to_be_visible()
             assert len(page.evaluate(KEPT)) == 1
             assert not [path for path in page.evaluate(CACHED) if path != "/" and not path.startswith("/assets/")]
+            typing = context.new_page()
+            typing.goto("/submit")
+            typing.get_by_label("Name", exact=True).fill("typed-before")
             server.stop()
+            expect(typing.get_by_role("status").filter(has_text="no connection, trying again")).to_be_visible()
             page.reload()
             expect(page.get_by_role("heading", name="The server does not answer; trying again")).to_be_visible()
             page.goto("/queues")
             expect(page.get_by_text("This page comes back by itself.")).to_be_visible()
             server.start()
             expect(page.get_by_role("heading", name="Queues")).to_be_visible()
+            expect(typing.get_by_role("status").filter(has_text="no connection, trying again")).to_have_count(0)
+            expect(typing.get_by_label("Job file, YAML")).to_contain_text("typed-before")
+            typing.get_by_role("button", name="Submit", exact=True).click()
+            expect(typing.get_by_role("heading", name="typed-before")).to_be_visible()
     assert watch.strangers == []
     assert all("The server does not answer" in said for said in watch.complaints)
 

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -14,19 +15,21 @@ from tests.waiting import pause
 
 
 def measured(portal: Portal, name: str, cpu: int, *, queue: str = "default") -> str:
-    """A job that asks for so many processors and uses next to none, once figures of it are kept; its id."""
+    """A job that asked for so many processors and used next to none, once figures of it are kept; its id."""
     worker = {"command": TICKING, "resources": {"devices": 2, "cpu": cpu, "memory": "4Gi"}}
     job = str(portal.client.submit(json.dumps({"name": name, "queue": queue, "roles": {"worker": worker}}))["id"])
     begun = time.monotonic()
-    while not any(role["measuredTasks"] for role in _roles(portal, job)):
+    while not any(role["most"]["cpus"] is not None for role in _roles(portal, job)):  # it takes two looks at a task
         assert time.monotonic() - begun < 300, "nothing was measured of a task on the server's machine"
         time.sleep(pause(begun))
+    portal.client.stop(job)  # a job that has just begun is told no smaller request
+    assert portal.client.wait(job, timeout=240)["state"] == "stopped"
     return job
 
 
-def _roles(portal: Portal, job: str) -> list[dict[str, int]]:
+def _roles(portal: Portal, job: str) -> list[dict[str, Any]]:
     found = portal.client.efficiency_report()["items"]
-    return [dict(role) for each in found if each["job"] == job for role in each["roles"]]  # type: ignore[call-overload]
+    return [dict(role) for each in found if each["job"] == job for role in each["roles"]]
 
 
 def test_jobs_are_summed_in_words_and_each_names_the_request_that_would_have_done(page: Page, portal: Portal) -> None:

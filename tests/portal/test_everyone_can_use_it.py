@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.conftest import ROOT
+from tests.portal.axe import findings
+from tests.portal.harness import TICKING, Portal, Theme, Watch, open_context
 from tests.portal.monitored import alert, end_alerts, tell_alerts
+from tests.portal.shared_templates import remove_templates, share_template
 
 NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
   .filter((each) => each.checkVisibility() && !each.closest('[aria-hidden=true], .xterm'))
@@ -55,10 +60,17 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
     """Every kind of page, with a text that appears once it is complete."""
     (tmp_path / "weights-with-a-rather-long-name-that-goes-on-and-on-and-on.bin").write_bytes(bytes(3000))
     portal.client.apply(f"kind: Storage\nname: attic\ntype: folder\npath: {tmp_path}\n")
-    portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)
-    portal.submit("waiting", devices=2)
+    name = "holder-with-a-rather-long-name-that-goes-on-and-on"
+    portal.submit(name, f"{TICKING}; sleep 3600", replicas=4, devices=4)
+    (tmp_path / "loss.csv").write_text("step,loss\n1,0.75\n")
+    portal.submit("waiting", devices=2, more=f'"outputs": [{{"path": "model", "uri": "file://{tmp_path}"}}]')
     tell_alerts(portal, alert("NodeNotReady", "fatal", "node1 does not answer.", minutes=3, node_name="node1"))
     portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=240)
+    share_template(portal, "shown")
+    measured = [
+        {"node": f"local/node{at}", "sku": "small", "metrics": {"stream/copy_bw:0": 9 - 4 * at}} for at in (0, 1)
+    ]
+    run = portal.client.keep_benchmark(measured, suite="shown")["id"]
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
     yield [
         ("/", "Next to start"),
@@ -69,8 +81,20 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         (f"/jobs/{broken}", "bad luck"),
         (f"/jobs/{broken}?tab=events", "job.submitted"),
         (f"/jobs/{broken}?tab=document", "As submitted"),
+        (f"/jobs/{running}?tab=profiles", "There is no profile of this job"),
+        (f"/jobs/{running}?tab=terminal", "worker-0"),
+        (f"/jobs/{running}?tab=outputs", "names no place for results"),
+        (f"/jobs/{waiting}?tab=outputs&file=loss.csv", "0.75"),
+        (f"/jobs/{running}/open/worker-0/web", "Back to the job"),
+        ("/compare", "Compare jobs"),
+        (f"/compare?job={running}&with={broken}", "Documents"),
         ("/submit", "The file is valid."),
+        ("/templates", "about shown"),
+        ("/templates/job/shown", "echo shown"),
+        ("/notebook", "Start a notebook"),
         ("/nodes?node=local/node1", "described-a100"),
+        ("/timeline", "is one course of the forecast"),
+        ("/benchmarks", "stream/copy_bw in GB/s, more is better"),
         ("/alerts", "node1 does not answer."),
         ("/usage", "There are no budgets"),
         ("/efficiency", "device-hours"),
@@ -80,18 +104,24 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),
         ("/receipts", "Nothing had to yield"),
+        ("/estimates", "corral estimates"),
+        ("/what-if", "Add nodes"),
         ("/policy-shadow", "A candidate policy decides beside the one in force"),
         ("/configuration?document=Cluster/local", "described-a100"),
         ("/configuration?document=Cluster/local&against=0", "lines"),
         ("/account", "Waiting and running tasks"),
         ("/storages", "attic"),
         ("/storages/attic", "2.9 KiB"),
+        ("/storages/attic?file=loss.csv", "0.75"),
         ("/users", "administrator"),
         ("/users/batch", "The first line names the columns"),
+        ("/audit", "document:Storage/attic"),
         ("/groups?group=admingroup", "Storages that it grants"),
         ("/sign-in", "Sign in to Corral"),
         ("/nowhere", "no such page"),
     ]
+    remove_templates(portal)
+    portal.client.remove_benchmark(run)
     portal.client.delete_configuration("storage", "attic")
     end_alerts(portal)
 
@@ -109,8 +139,28 @@ def test_every_page_fits_and_is_legible_and_named(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} is wider than the window"
             assert page.evaluate(PALE) == [], f"{address} has text that is hard to read"
             assert page.evaluate(NAMELESS) == [], f"{address} has controls without a name"
+            assert findings(page) == [], f"axe finds something on {address}"
             assert page.locator("h1").count() == 1 or "jobs" in address or address == "/nowhere", address
             assert page.title() != "Corral", f"{address} has no title of its own"
+
+
+def test_every_route_and_every_part_of_a_job_is_among_the_pages_that_are_looked_at(
+    addresses: list[tuple[str, str]],
+) -> None:
+    looked_at = [urlsplit(address) for address, _ in addresses]
+    routes = re.findall(r"^ +path: '(.+)'", (ROOT / "web/src/router.tsx").read_text(), re.MULTILINE)
+    assert len(routes) > 20, "the routes are no longer written as this test reads them"
+    unseen = [each for each in routes if not any(re.fullmatch(_shape(each), address.path) for address in looked_at)]
+    assert unseen == [], "a page without a line in addresses"
+    parts = re.search(r"TABS = \[(.+?)\]", (ROOT / "web/src/pages/Job.tsx").read_text())
+    assert parts is not None, "the parts of a job are no longer written as this test reads them"
+    for part in re.findall(r"'(\w+)'", parts[1])[1:]:
+        assert any(f"tab={part}" in address.query for address in looked_at), f"no job is opened at its {part}"
+
+
+def _shape(route: str) -> str:
+    """The expression for paths of a route."""
+    return re.sub(r"\$\w+", "[^/]+", route)
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (700, "dark"), (1100, "light")])

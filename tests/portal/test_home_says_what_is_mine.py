@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.portal.harness import Portal
@@ -72,3 +74,18 @@ def test_other_peoples_jobs_are_not_on_home_and_two_keys_lead_there_and_back(pag
     finally:
         portal.clear()
         theirs.delete_user("neighbour")
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_ages_are_right_where_the_clock_of_the_browser_is_an_hour_off(page: Page, portal: Portal, hours: int) -> None:
+    page.clock.set_system_time(datetime.now(UTC) + timedelta(hours=hours))
+    job = portal.submit("just-begun")
+    page.goto("/home")
+    line = page.get_by_role("region", name="Your jobs").get_by_role("listitem").filter(has_text="just-begun")
+    expect(line.locator("time")).to_have_text(re.compile(r"^(just now|\d+[sm] ago)$"))
+    line.get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile(f"/jobs/{job}$"))
+    expect(page.locator("[data-state=running]").first).to_be_visible()
+    expect(page.locator("time").first).to_be_visible()
+    ages = page.locator("time").all_inner_texts()
+    assert not any(re.search(r"\d[hd]", each) for each in ages), ages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Callable
@@ -130,3 +131,74 @@ def test_jobs_are_ticked_and_stopped_on_a_phone(browser: Browser, portal: Portal
         page.get_by_role("dialog").get_by_role("button", name="Stop 1 job").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
     assert portal.client.wait(job, timeout=240)["state"] == "stopped"
+
+
+def test_tags_of_a_job_are_changed_from_its_own_page_and_by_the_palette(page: Page, portal: Portal) -> None:
+    job = portal.submit("labelled")
+    page.goto(f"/jobs/{job}")
+    page.get_by_role("button", name="Add tags").click()
+    dialog = page.get_by_role("dialog", name="Tags of labelled")
+    dialog.get_by_label("Tags to add").fill("paper")
+    expect(dialog.get_by_role("button", name=f"corral tag {job} --add paper")).to_be_visible()
+    dialog.get_by_role("button", name="Change tags").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("link", name="paper", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Change tags")).to_be_visible()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("tag labelled")
+    expect(page.get_by_role("dialog").get_by_role("option", selected=True)).to_have_text(re.compile("^tag labelled"))
+    page.keyboard.press("Enter")
+    dialog.get_by_label("paper").check()
+    dialog.get_by_role("button", name="Change tags").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Add tags")).to_be_visible()
+    assert portal.client.job(job)["tags"] == []
+
+
+def test_another_users_job_offers_no_change_of_its_tags(portal: Portal, page_of: Callable[[str], Page]) -> None:
+    job = portal.submit("not-theirs")
+    page = page_of("looker")
+    page.goto(f"/jobs/{job}")
+    expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+    expect(page.get_by_role("button", name="Add tags")).to_have_count(0)
+
+
+def test_the_tasks_of_a_job_are_a_file_with_those_that_are_not_drawn_yet(page: Page, portal: Portal) -> None:
+    job = portal.submit("spread", 'exit "$CORRAL_TASK_INDEX"', replicas=14, more='"retry": {"maxRetries": 0}')
+    portal.client.wait(job, timeout=240)
+    page.goto(f"/jobs/{job}")
+    with page.expect_download() as all_tasks:
+        page.get_by_role("button", name="Tasks as CSV").click()
+    assert all_tasks.value.suggested_filename == "spread-tasks.csv"
+    head, *rows = csv.reader(all_tasks.value.path().read_text().splitlines())
+    assert head[:3] == ["role", "index", "state"]
+    assert [row[1] for row in rows] == [str(index) for index in range(14)]
+    stored = {str(task["index"]): task for task in portal.client.tasks(job)["items"]}
+    for row in rows:
+        told = dict(zip(head, row, strict=True))
+        assert (told["started"], told["node"]) == (
+            stored[told["index"]]["startedAt"] or "",
+            stored[told["index"]]["node"],
+        )
+    page.get_by_label("Exit code").fill("!0")
+    expect(page.locator("tr[data-task]")).to_have_count(
+        sum(row[head.index("exit_code")] not in ("", "0") for row in rows)
+    )
+    page.get_by_label("Exit code").fill("0")
+    expect(page.locator("tr[data-task]")).to_have_count(sum(row[head.index("exit_code")] == "0" for row in rows))
+    page.get_by_label("Exit code").fill("")
+    node = rows[0][head.index("node")]
+    page.get_by_label("Node", exact=True).fill(node.upper())
+    expect(page.locator("tr[data-task]")).to_have_count(sum(node in row[head.index("node")] for row in rows))
+    page.reload()
+    expect(page.get_by_label("Node", exact=True)).to_have_value(node.upper())
+    page.get_by_label("Node", exact=True).fill("no such node")
+    expect(page.get_by_text("No task is like this.")).to_be_visible()
+    page.get_by_label("Node", exact=True).fill("")
+    page.get_by_role("group", name="State of the tasks").get_by_role("button", name="succeeded").click()
+    with page.expect_download() as some:
+        page.get_by_role("button", name="Tasks as CSV").click()
+    _, *succeeded = csv.reader(some.value.path().read_text().splitlines())
+    assert all(row[2] == "succeeded" for row in succeeded)
+    assert len(succeeded) == sum(row[2] == "succeeded" for row in rows)

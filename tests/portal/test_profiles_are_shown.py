@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.portal.harness import Portal, Theme, Watch, open_context
-from tests.portal.profiled import plant_trace
+from tests.portal.profiled import plant_memory, plant_system, plant_trace
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 from tests.waiting import pause
 
@@ -99,6 +99,8 @@ def test_a_trace_shows_ranked_advice_a_timeline_and_the_file_for_perfetto(
     expect(timeline.get_by_role("img", name=said)).to_be_visible()
     row = page.get_by_role("table", name="Time of each rank").get_by_role("row", name="worker-1 process 7")
     expect(row).to_contain_text("47 %")
+    path = page.get_by_role("table", name="Critical path over the ranks").get_by_role("row")
+    expect(path.nth(1)).to_contain_text("sm80_gemm_f16")
     expect(page.get_by_role("table", name="Kernels")).to_contain_text("sm80_gemm_f16")
     page.get_by_text("Files to download").click()
     with page.expect_download() as started:
@@ -109,6 +111,33 @@ def test_a_trace_shows_ranked_advice_a_timeline_and_the_file_for_perfetto(
     page.goto(f"/jobs/{job}?tab=profiles&profile={slow}")
     page.get_by_label("Compare with").select_option(index=1)
     expect(page.get_by_role("table", name="Differences").get_by_role("row").nth(1)).to_contain_text("waits for data")
+
+
+def test_memory_shows_who_holds_it_how_it_grew_and_what_is_not_used(page: Page, portal: Portal) -> None:
+    job = portal.submit("trainer", replicas=2)
+    plant_memory(portal, job, ranks=2)
+    page.goto(f"/jobs/{job}?tab=profiles")
+    row = page.get_by_role("table", name="Memory of each rank").get_by_role("row", name="worker-1 process 7")
+    expect(row).to_contain_text("400 MiB")
+    expect(page.get_by_role("list", name="Advice")).to_contain_text("of the memory that it asked for")
+    holders = page.get_by_role("table", name="What holds the memory of worker-0 process 7")
+    expect(holders.get_by_role("row").nth(1)).to_contain_text("anonymous")
+    said = "private: 200 MiB at the beginning, 258 MiB at the end, 258 MiB at most"
+    expect(page.get_by_role("img", name=said)).to_have_count(2)
+    expect(page.get_by_role("figure", name="Flame graph")).to_be_visible()
+    expect(page.get_by_role("table", name="Functions").get_by_role("row").nth(1)).to_contain_text("decode_image (")
+
+
+def test_the_machine_is_shown_as_small_curves_with_ranked_advice(page: Page, portal: Portal) -> None:
+    job = portal.submit("trainer")
+    plant_system(portal, job)
+    page.goto(f"/jobs/{job}?tab=profiles")
+    advice = page.get_by_role("list", name="Advice").get_by_role("listitem")
+    expect(advice.nth(1)).to_contain_text("worker-0 waits 48% of its time for the disk: 90% of what it read")
+    expect(advice.nth(1)).to_contain_text("Gain: up to 48 % of the time.")
+    figures = page.get_by_role("region", name="Figures of worker-0")
+    expect(figures.get_by_role("img", name="read from the disk: 90 MiB/s at the beginning")).to_be_visible()
+    expect(figures.get_by_role("img", name="device 0 in use")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light")])
@@ -125,9 +154,19 @@ def test_traces_fit_and_are_legible_and_named(
         expect(page.get_by_role("figure", name="Timeline")).to_be_visible()
         page.get_by_label("Compare with").select_option(index=1)
         expect(page.get_by_role("table", name="Differences")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(PALE) == []
-        assert page.evaluate(NAMELESS) == []
+        _fits(page, width)
+        page.goto(f"/jobs/{job}?tab=profiles&profile={plant_memory(portal, job, ranks=2)}")
+        expect(page.get_by_role("figure", name="Flame graph")).to_be_visible()
+        _fits(page, width)
+        page.goto(f"/jobs/{job}?tab=profiles&profile={plant_system(portal, job)}")
+        expect(page.get_by_role("region", name="Figures of worker-0")).to_be_visible()
+        _fits(page, width)
+
+
+def _fits(page: Page, width: int) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(PALE) == []
+    assert page.evaluate(NAMELESS) == []
 
 
 def test_who_may_not_enter_the_tasks_sees_no_profiles(page_of: Callable[[str], Page], portal: Portal) -> None:

@@ -80,6 +80,27 @@ ATTEMPTS = """async ([portal, other, job]) => {
   }));
   return told;
 }"""
+REFUSED = {
+    "storage": "null",
+    "opener": "null",
+    "api": "failed: TypeError",
+    "page of the portal": "failed: TypeError",
+    "unread": "failed: TypeError",
+    "stop": "failed: TypeError",
+    "stop by header": "failed: TypeError",
+    "own api": "404",
+    "other job": "failed: TypeError",
+    "unread of other job": "failed: TypeError",
+    "posted to other job": "failed: TypeError",
+    "worker": "failed: SecurityError",
+    "script of the portal": "error",
+    "script of other job": "error",
+    "frame of the portal": "failed: SecurityError",
+    "frame of other job": "failed: SecurityError",
+    "socket to other job": "error",
+    "own socket": "hello",
+}
+"""What a hostile page is told of each attempt, whether its job has a host or a port of its own."""
 
 
 @pytest.fixture
@@ -121,27 +142,7 @@ def test_a_hostile_page_reads_and_does_nothing_outside_its_job(window: BrowserCo
     assert tab.url == f"http://{hostile}.localhost:{port}/proxy/{hostile}/worker-0/web/"
     told = tab.evaluate(ATTEMPTS, [portal.url, other.url, victim])
     assert {each.partition("=")[2] for each in told.pop("cookies").split("; ")} == {"1", "stolen"}
-    assert told == {
-        "storage": "null",
-        "opener": "null",
-        "api": "failed: TypeError",
-        "page of the portal": "failed: TypeError",
-        "unread": "failed: TypeError",
-        "stop": "failed: TypeError",
-        "stop by header": "failed: TypeError",
-        "own api": "404",
-        "other job": "failed: TypeError",
-        "unread of other job": "failed: TypeError",
-        "posted to other job": "failed: TypeError",
-        "worker": "failed: SecurityError",
-        "script of the portal": "error",
-        "script of other job": "error",
-        "frame of the portal": "failed: SecurityError",
-        "frame of other job": "failed: SecurityError",
-        "socket to other job": "error",
-        "socket to the portal": "not-signed-in",
-        "own socket": "hello",
-    }
+    assert told == {**REFUSED, "socket to the portal": "not-signed-in"}
     seen = other.evaluate("async () => (await fetch('seen')).text()")
     assert [each.partition("\n")[0] for each in json.loads(seen)] == ["/", "/seen"], "another page asked the victim"
     secrets = [each["value"] for each in window.cookies() if each["name"] in ("corral_session", "corral_service")]

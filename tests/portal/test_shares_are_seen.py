@@ -69,7 +69,7 @@ def test_the_tree_of_queues_tells_shares_and_changes_with_them(page: Page, porta
     page.locator("tr[data-queue=research]").get_by_role("link", name="research").click()
     owned = page.get_by_role("table", name="Cells that it owns")
     expect(owned.locator("tbody tr")).to_have_text("node of 4 described-a100 devices, local21100")
-    expect(page.get_by_role("button", name="corral queues research")).to_be_visible()
+    expect(page.get_by_role("button", name="corral queues research copy")).to_be_visible()
     runs(portal, "more", "research", devices=2)
     expect(page.locator("tr[data-queue=research]").locator("[data-bar]")).to_have_attribute(
         "aria-label", "6 used, 8 its own", timeout=NEXT_LOOK

@@ -93,7 +93,7 @@ def test_a_member_browses_and_fetches_a_file(page_of: Callable[[str], Page], rea
     page.get_by_role("link", name="first run/").click()
     expect(page.get_by_role("navigation", name="Folder")).to_contain_text("first run")
     with page.expect_download() as download:
-        page.get_by_role("link", name="result é.txt").click()
+        page.get_by_role("link", name="result é.txt", exact=True).click()
     assert download.value.path().read_text() == "loss 0.1\n"
     assert download.value.suggested_filename == "result é.txt"
     page.reload()
@@ -113,7 +113,7 @@ def test_a_stranger_is_refused_in_a_sentence(page_of: Callable[[str], Page], rea
 def test_a_file_that_went_is_refused_in_a_sentence(page: Page, readers: Portal, shelf: Path) -> None:
     make(readers, shelf)
     page.goto("/storages/shelf?path=runs/first+run")
-    expect(page.get_by_role("link", name="result é.txt")).to_be_visible()
+    expect(page.get_by_role("link", name="result é.txt", exact=True)).to_be_visible()
     (shelf / "runs" / "first run" / "result é.txt").unlink()
-    page.get_by_role("link", name="result é.txt").click()
+    page.get_by_role("link", name="result é.txt", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("result é.txt")

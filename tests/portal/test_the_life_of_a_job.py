@@ -56,7 +56,7 @@ def test_a_file_with_a_mistake_says_where_and_what_was_meant(page: Page, portal:
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     expect(page.get_by_label("Replicas")).to_have_value("3")
     expect(page.get_by_label("Command")).to_have_value("echo one")
-    editor.fill("name: by-hand\nroles:\n  ps: {command: echo one}\n  worker: {command: echo two}\n")
+    editor.fill("name: by-hand\nroles:\n  ps: {command: [echo, one]}\n  worker: {command: echo two}\n")
     expect(page.get_by_text("The file says more than this form can show.")).to_be_visible()
     expect(page.get_by_label("Replicas")).to_be_disabled()
     page.get_by_role("button", name="Submit", exact=True).click()

@@ -50,7 +50,7 @@ def test_the_line_of_an_array_opens_all_of_its_jobs(page: Page, portal: Portal) 
 
 
 def test_filters_are_in_the_address_and_survive_a_reload(page: Page, portal: Portal) -> None:
-    portal.submit("alpha", TICKING)
+    portal.submit("alpha", TICKING, more='"priority": "prod"')
     portal.client.wait(portal.submit("beta", "false"), timeout=240)
     page.goto("/")
     page.get_by_role("button", name="failed").click()
@@ -65,6 +65,16 @@ def test_filters_are_in_the_address_and_survive_a_reload(page: Page, portal: Por
     expect(page.get_by_text("No job matches")).to_be_visible()
     page.get_by_role("button", name="Show all jobs").click()
     expect(page.locator("tr[data-job]")).to_have_count(2)
+    page.get_by_label("Priority", exact=True).select_option("prod and above")
+    expect(page.locator("tr[data-job]")).to_have_count(1)
+    assert names(page) == ["alpha"]
+    expect(page.get_by_role("button", name="corral ls --min-priority 100")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Priority", exact=True)).to_have_value("prod")
+    expect(page.locator("tr[data-job]")).to_have_count(1)
+    assert names(page) == ["alpha"]
+    page.get_by_label("Priority", exact=True).select_option("below 0 (oppo)")
+    expect(page.get_by_text("No job matches")).to_be_visible()
 
 
 def test_older_jobs_come_page_by_page_and_none_twice(page: Page, portal: Portal) -> None:

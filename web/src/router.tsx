@@ -66,7 +66,7 @@ const frame = createRoute({
 const jobs = createRoute({
   getParentRoute: () => frame,
   path: '/',
-  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'group', 'job'),
+  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'group', 'priority', 'job'),
   component: Jobs,
 });
 
@@ -79,7 +79,7 @@ const home = createRoute({
 const job = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref',
-  validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state', 'profile', 'before'),
+  validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state', 'profile', 'before', 'output', 'path', 'file', 'exit', 'node'),
   component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
 });
 
@@ -100,8 +100,22 @@ const openService = createRoute({
 const submit = createRoute({
   getParentRoute: () => frame,
   path: '/submit',
-  validateSearch: texts('from'),
+  validateSearch: texts('from', 'template'),
   component: lazyRouteComponent(() => import('./pages/Submit'), 'Submit'),
+});
+
+const templates = createRoute({
+  getParentRoute: () => frame,
+  path: '/templates',
+  validateSearch: texts('q', 'kind', 'whose', 'page'),
+  component: lazyRouteComponent(() => import('./pages/Templates'), 'Templates'),
+});
+
+const template = createRoute({
+  getParentRoute: () => frame,
+  path: '/templates/$kind/$name',
+  validateSearch: texts('version'),
+  component: lazyRouteComponent(() => import('./pages/Template'), 'Template'),
 });
 
 const notebook = createRoute({
@@ -152,6 +166,13 @@ const idle = createRoute({
   component: lazyRouteComponent(() => import('./pages/Idle'), 'Idle'),
 });
 
+const timeline = createRoute({
+  getParentRoute: () => frame,
+  path: '/timeline',
+  validateSearch: texts('node', 'hours'),
+  component: lazyRouteComponent(() => import('./pages/DeviceTimeline'), 'DeviceTimelinePage'),
+});
+
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
@@ -200,6 +221,13 @@ const policyShadow = createRoute({
   component: lazyRouteComponent(() => import('./pages/PolicyShadow'), 'PolicyShadow'),
 });
 
+const benchmarks = createRoute({
+  getParentRoute: () => frame,
+  path: '/benchmarks',
+  validateSearch: texts('node', 'metric', 'before', 'after'),
+  component: lazyRouteComponent(() => import('./pages/Benchmarks'), 'Benchmarks'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -215,7 +243,7 @@ const storages = createRoute({
 const storage = createRoute({
   getParentRoute: () => frame,
   path: '/storages/$name',
-  validateSearch: texts('path'),
+  validateSearch: texts('path', 'file'),
   component: lazyRouteComponent(() => import('./pages/Storage'), 'Storage'),
 });
 
@@ -232,6 +260,13 @@ const batch = createRoute({
   component: lazyRouteComponent(() => import('./pages/UsersBatch'), 'UsersBatch'),
 });
 
+const audit = createRoute({
+  getParentRoute: () => frame,
+  path: '/audit',
+  validateSearch: texts('by', 'action', 'resource', 'refused', 'days'),
+  component: lazyRouteComponent(() => import('./pages/Audit'), 'Audit'),
+});
+
 const groups = createRoute({
   getParentRoute: () => frame,
   path: '/groups',
@@ -240,9 +275,9 @@ const groups = createRoute({
 });
 
 const pages = [
-  jobs, home, job, compare, openService, submit, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, compare, openService, submit, templates, template, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, timeline, benchmarks, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
-  storage, users, batch, groups,
+  storage, users, batch, groups, audit,
 ];
 
 export const router = createRouter({

@@ -40,7 +40,7 @@ it('notices a lost session, but not a refused sign-in', async () => {
   answered.mockImplementation(async () => json({ code: 'bad-token', message: '…' }, 401));
   await call('/login', { method: 'POST' }).catch(() => undefined);
   expect(lost).not.toHaveBeenCalled();
-  await call('/jobs').catch(() => undefined);
+  await expect(call('/jobs')).rejects.toMatchObject({ status: 401, code: 'bad-token', message: 'Your session had ended. Sign in, and do this again.' });
   expect(lost).toHaveBeenCalledOnce();
 });
 

@@ -1,5 +1,6 @@
 /** Every call to the server goes through `call`: one place for the session's header, the error shape and sign-out. */
 
+import { learn } from '../lib/clock';
 import type { Finding, Problem } from './types';
 
 export class ApiError extends Error {
@@ -16,11 +17,24 @@ export class ApiError extends Error {
 
 export const BASE = '/api/v3';
 
-/** Called when the server no longer knows the session; the router sets it. */
+/** Called when the server no longer knows the session; the router sets it, and a page that is shown takes its place. */
 export const session: { onLost: () => void } = { onLost: () => undefined };
+const signIns = new EventTarget();
+
+/** Says that the page has a session again. */
+export const signedInAgain = (): boolean => signIns.dispatchEvent(new Event('again'));
+
+/** Waits until the page has a session again, or is left. */
+export function nextSignIn(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signIns.addEventListener('again', () => resolve(), { once: true, signal });
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
 
 export interface CallOptions {
-  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   json?: unknown;
   text?: string;
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;
@@ -49,6 +63,7 @@ export async function request(path: string, options: CallOptions = {}): Promise<
   if (method !== 'GET') sent.set('X-Corral-CSRF', '1');
   if (json !== undefined) sent.set('Content-Type', 'application/json');
   if (text !== undefined && !sent.has('Content-Type')) sent.set('Content-Type', 'application/yaml');
+  const asked = Date.now();
   let response: Response;
   try {
     response = await fetch(address(path, query), {
@@ -63,10 +78,12 @@ export async function request(path: string, options: CallOptions = {}): Promise<
     if (signal?.aborted) throw error;
     throw new ApiError(0, 'unreachable', 'The server does not answer. Is it running? corral up starts it.');
   }
+  learn(response.headers.get('Date'), asked);
   if (response.ok) return response;
   const refusal = await readRefusal(response);
-  if (response.status === 401 && path !== '/login') session.onLost();
-  throw refusal;
+  if (response.status !== 401 || path === '/login') throw refusal;
+  session.onLost();
+  throw new ApiError(401, refusal.code, 'Your session had ended. Sign in, and do this again.'); // the server's words are for the command line
 }
 
 /** The JSON answer of an API path; `undefined` for an empty one. */
@@ -76,7 +93,7 @@ export async function call<Answer>(path: string, options: CallOptions = {}): Pro
   return (await response.json()) as Answer;
 }
 
-async function readRefusal(response: Response): Promise<ApiError> {
+export async function readRefusal(response: Response): Promise<ApiError> {
   const said = `The server answered ${response.status} without a reason.`;
   try {
     const body = await response.json();

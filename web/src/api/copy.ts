@@ -19,6 +19,8 @@ export interface Given {
   /** The digest of the code that was uploaded with it, for as long as the text says the same of its code (`codeSaid`). */
   code?: string;
   codeSaid?: string;
+  /** The name of the folder that was uploaded on this page. */
+  folder?: string;
 }
 
 /** The file that a job was submitted as; null where none is kept, or none for who asks. */

@@ -1,6 +1,7 @@
 /** What is seen of the cluster: alerts and silences, the health of nodes, use, charges and budgets. */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { serverNow } from '../lib/clock';
 import { call, part } from './client';
 import type { Alert, Budget, Charge, ChargePage, EfficiencyReport, FairnessReport, Health, HealthEntry, IdleJob, Page, PastAlert, Silence, UsageReport } from './types';
 
@@ -24,7 +25,7 @@ export const alerts = queryOptions({
 /** The alerts that fired within 90 days, the latest first; under `alerts`, as they begin and end with those of now. */
 export const alertHistory = infiniteQueryOptions({
   queryKey: ['alerts', 'history'],
-  queryFn: ({ pageParam, signal }) => call<Page<PastAlert>>('/alerts/history', { query: { from: new Date(Date.now() - KEPT_MS).toISOString(), limit: 20, after: pageParam }, signal }),
+  queryFn: ({ pageParam, signal }) => call<Page<PastAlert>>('/alerts/history', { query: { from: new Date(serverNow() - KEPT_MS).toISOString(), limit: 20, after: pageParam }, signal }),
   initialPageParam: '',
   getNextPageParam: (page) => page.next,
 });

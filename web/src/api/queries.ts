@@ -1,6 +1,7 @@
 /** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`, `configuration`. */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { PRIORITIES } from '../lib/cli';
 import { fileOf } from './copy';
 import { call, part, type CallOptions } from './client';
 import type {
@@ -39,6 +40,8 @@ const LONGEST = 1_000;
 
 /** Jobs that the list begins with; who wants more gets the longest page. */
 const FIRST_PAGE = 60;
+/** Tasks that a job's page begins with. */
+const FIRST_TASKS = 200;
 /** Jobs that the command palette shows. */
 const FOUND = 30;
 /** Jobs that one file of the list has at most. */
@@ -51,12 +54,14 @@ export interface JobFilter {
   q?: string;
   tag?: string;
   order?: string;
+  /** A priority class, with those above it; `oppo` is what is below 0. */
+  priority?: string;
   /** What the list gathers jobs by, `user` or `sweep`; no part of the question. */
   group?: string;
 }
 
 /** The filter as the API is asked for it. */
-const asked = ({ group: _, ...filter }: JobFilter) => ({ ...filter, state: filter.state?.split(',') });
+const asked = ({ group: _, priority, ...filter }: JobFilter) => ({ ...filter, ...PRIORITIES[priority ?? ''], state: filter.state?.split(',') });
 
 export const me = queryOptions({ queryKey: ['me'], queryFn: () => call<Me>('/me'), staleTime: Infinity, retry: false });
 
@@ -167,7 +172,7 @@ export const tasks = (ref: string, query: { role?: string; state?: string } = {}
   infiniteQueryOptions({
     queryKey: ['job', ref, 'tasks', query],
     queryFn: ({ pageParam, signal }) =>
-      call<Page<Task>>(`/jobs/${part(ref)}/tasks`, { query: { ...query, limit: 200, after: pageParam }, signal }),
+      call<Page<Task>>(`/jobs/${part(ref)}/tasks`, { query: { ...query, limit: pageParam ? LONGEST : FIRST_TASKS, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => page.next,
   });

@@ -193,6 +193,174 @@ export interface components {
             link: string;
         };
         /**
+         * BenchmarkChange
+         * @description The medians of a metric in two runs.
+         */
+        BenchmarkChange: {
+            metric: string;
+            unit: string;
+            before: number | null;
+            after: number | null;
+            /** @description The change for the better as a part of the value before; negative is worse. */
+            gain: number | null;
+        };
+        /**
+         * BenchmarkComparison
+         * @description Two runs beside each other, the largest loss first.
+         */
+        BenchmarkComparison: {
+            before: components["schemas"]["BenchmarkRunView"];
+            after: components["schemas"]["BenchmarkRunView"];
+            changes: components["schemas"]["BenchmarkChange"][];
+        };
+        /**
+         * BenchmarkHistory
+         * @description What runs measured of one metric, oldest first.
+         */
+        BenchmarkHistory: {
+            metric: string;
+            unit: string;
+            largerIsBetter: boolean;
+            points: components["schemas"]["BenchmarkPoint"][];
+            /** @description Whether there are older values that are not told. */
+            cut: boolean;
+        };
+        /**
+         * BenchmarkMetric
+         * @description A measurement over all nodes.
+         */
+        BenchmarkMetric: {
+            metric: string;
+            unit: string;
+            largerIsBetter: boolean;
+            nodes: number;
+            least: number;
+            median: number;
+            most: number;
+            /** @description Nodes with findings. */
+            slow: number;
+        };
+        /**
+         * BenchmarkNodeResult
+         * @description What was measured on one node: the value of each metric, such as `cpu-stream/triad_bw:0`.
+         */
+        BenchmarkNodeResult: {
+            node: string;
+            metrics: {
+                [key: string]: number;
+            };
+            /** @default  */
+            sku?: string;
+        };
+        /**
+         * BenchmarkOverview
+         * @description The last results of all nodes; nodes with findings come first.
+         */
+        BenchmarkOverview: {
+            nodes: components["schemas"]["BenchmarkedNode"][];
+            metrics: components["schemas"]["BenchmarkMetric"][];
+            /** @description The newest runs, newest first. */
+            runs: components["schemas"]["BenchmarkRunView"][];
+            /** @description For how long results are kept. */
+            days: number;
+        };
+        /**
+         * BenchmarkPoint
+         * @description A value of a measurement on a node, in one run.
+         */
+        BenchmarkPoint: {
+            node: string;
+            sku: string;
+            run: string;
+            at: string;
+            value: number;
+            rank: number;
+            /** @description Whether it breaks a rule beside the baseline of its SKU of now. */
+            slow: boolean;
+        };
+        /**
+         * BenchmarkResults
+         * @description Results of a suite to keep.
+         */
+        BenchmarkResults: {
+            results: components["schemas"]["BenchmarkNodeResult"][];
+            /** @default  */
+            suite?: string;
+            /** @default [] */
+            problems?: string[];
+            /**
+             * @description The run to which they are added; "" begins a new one.
+             * @default
+             */
+            run?: string;
+        };
+        /**
+         * BenchmarkRunView
+         * @description A run of a benchmark suite.
+         */
+        BenchmarkRunView: {
+            id: string;
+            at: string;
+            user: string;
+            suite: string;
+            nodes: number;
+            figures: number;
+            /** @description What failed, in one sentence each. */
+            problems: string[];
+        };
+        /**
+         * BenchmarkStanding
+         * @description The last value of a measurement on a node, beside its baseline and its data sheet.
+         */
+        BenchmarkStanding: {
+            node: string;
+            sku: string;
+            metric: string;
+            /** @description The process or device with the worst value, or -1. */
+            rank: number;
+            value: number;
+            unit: string;
+            largerIsBetter: boolean;
+            at: string;
+            run: string;
+            /** @description The median of the last values of all nodes of its SKU; null where no other node has it. */
+            baseline: number | null;
+            /** @description Other nodes of its SKU that have the measurement. */
+            alike: number;
+            /** @description The difference from the baseline as a part of it. */
+            change: number | null;
+            /** @description What the data sheet of its device promises. */
+            expected: number | null;
+            /** @description The least value of a healthy device of the model. */
+            least: number | null;
+            /** @description The data sheet. */
+            source: string;
+            /** @description Which rules it breaks; empty for a good value. */
+            findings: string[];
+        };
+        /**
+         * BenchmarkStandings
+         * @description Last values, those with findings first.
+         */
+        BenchmarkStandings: {
+            items: components["schemas"]["BenchmarkStanding"][];
+        };
+        /**
+         * BenchmarkedNode
+         * @description A node with results.
+         */
+        BenchmarkedNode: {
+            node: string;
+            sku: string;
+            /** @description When it was measured last. */
+            at: string;
+            measurements: number;
+            /** @description Measurements with findings. */
+            slow: number;
+            /** @description The first of the findings. */
+            findings: string[];
+        };
+        /**
          * BudgetBody
          * @description A budget of device-hours.
          */
@@ -488,7 +656,7 @@ export interface components {
         ChannelView: {
             name: string;
             /** @enum {string} */
-            kind: "mail" | "webhook" | "slack" | "teams";
+            kind: "mail" | "webhook" | "slack" | "teams" | "apprise";
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
@@ -517,8 +685,10 @@ export interface components {
             /** @description The price of an hour; 0 where no rate has one. */
             unitPrice: number;
             cost: number;
-            /** @description The part of the hours of processors or memory that was used, as far as it was measured; it is not priced. */
+            /** @description The part of the hours that was used, as far as it was measured; it is not priced. */
             used: number;
+            /** @description The part of device-hours in which a device's use was below 5 %, in attempts that did not come to nothing. */
+            idle: number;
             /** @description Of device-hours the energy, where the devices tell their power. */
             energyKwh: number;
         };
@@ -605,6 +775,46 @@ export interface components {
         DeviceScore: {
             device: number;
             score: number;
+        };
+        /**
+         * DeviceStay
+         * @description A job on devices of one node for a time.
+         */
+        DeviceStay: {
+            /** @description Its id. */
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            node: string;
+            /** @description Indexes of the node's devices. */
+            devices: number[];
+            begin: string;
+            /** @description Null: it still runs, or an expected one ends after the forecast does. */
+            end: string | null;
+        };
+        /**
+         * DeviceTimeline
+         * @description What ran on the devices of some nodes, and what is expected to run there.
+         */
+        DeviceTimeline: {
+            /** @description When it was asked for: the past ends here. */
+            at: string;
+            begin: string;
+            end: string;
+            /** @description By name. */
+            nodes: components["schemas"]["TimelineNode"][];
+            /** @description Attempts of tasks, the latest first. Those of jobs that were removed are not known any more. */
+            past: components["schemas"]["DeviceStay"][];
+            pastLeftOut: number;
+            /** @description From the first course of the forecast, the earliest first; it goes on with what runs now. */
+            expected: components["schemas"]["DeviceStay"][];
+            expectedLeftOut: number;
+            /** @description How far the forecast looks ahead; null without one. */
+            forecastUntil: string | null;
+            /** @description Why there is no forecast; "" where there is one, or where nothing of the time is to come. */
+            trouble: string;
+            next: string | null;
         };
         /**
          * DeviceUse
@@ -930,6 +1140,23 @@ export interface components {
             waiting: number;
         };
         /**
+         * FilePreview
+         * @description What a page shows of a file: a part of its text, some rows of its table, or that it is a picture.
+         */
+        FilePreview: {
+            /**
+             * @description `other` is not shown.
+             * @enum {string}
+             */
+            kind: "text" | "table" | "picture" | "other";
+            size: number;
+            text: string;
+            columns: string[];
+            rows: string[][];
+            /** @description Whether the file has more than is shown. */
+            cut: boolean;
+        };
+        /**
          * FileView
          * @description One entry of a storage's folder.
          */
@@ -942,6 +1169,14 @@ export interface components {
             kind: "folder" | "file" | "link" | "other";
             size: number;
             changedAt: string;
+        };
+        /**
+         * FolderDisk
+         * @description The disk that has the task's folder, in bytes.
+         */
+        FolderDisk: {
+            bytes: number;
+            free: number;
         };
         /**
          * ForecastView
@@ -1782,6 +2017,21 @@ export interface components {
              */
             start?: number;
         };
+        /** @description What each task checks before its command begins. */
+        JobPreflight: {
+            /** @description network measures latency and bandwidth between all tasks; platform reads what each machine is like. */
+            checks?: ("network" | "platform")[];
+            /**
+             * @description How long the checks may delay the command, with the wait for the other tasks.
+             * @default 30
+             */
+            timeoutSeconds?: number;
+            /**
+             * @description Whether a task fails when a check cannot be completed; otherwise its command starts.
+             * @default false
+             */
+            required?: boolean;
+        };
         /** @description The number of tasks of the counted role, and the bounds within which the scheduler may choose it. */
         JobReplicaSpec: {
             /**
@@ -2089,6 +2339,7 @@ export interface components {
             profile?: boolean;
             /** @description Whether what its tasks compile is kept for later tasks. */
             compileCache?: components["schemas"]["JobCompileCache"];
+            preflight?: components["schemas"]["JobPreflight"];
             /** @description What the owner is told of it, on the owner's channels. */
             notifications?: components["schemas"]["JobNotifications"];
             /**
@@ -2322,6 +2573,76 @@ export interface components {
             expiresAt: string;
         };
         /**
+         * MachineDisk
+         * @description A disk of the machine.
+         */
+        MachineDisk: {
+            name: string;
+            bytes: number;
+            rotational: boolean;
+            scheduler: string;
+        };
+        /**
+         * MachineFacts
+         * @description What a task read of its machine; what it could not read is empty.
+         */
+        MachineFacts: {
+            host: string;
+            kernel: string;
+            os: string;
+            processor: string;
+            processors: number;
+            sockets: number | null;
+            clock: string;
+            /** @description How many processors have which governor of their frequency. */
+            governors: {
+                [key: string]: number;
+            };
+            /** @description How often processors were throttled since the machine started. */
+            throttled: number | null;
+            /** @description Of transparent huge pages: always, madvise or never. */
+            hugePages: string;
+            swappiness: number | null;
+            numaBalancing: number | null;
+            memory: components["schemas"]["MachineMemory"];
+            numa: components["schemas"]["NumaNode"][];
+            pci: components["schemas"]["PciLink"][];
+            disks: components["schemas"]["MachineDisk"][];
+            /** @description Versions of the drivers of devices and networks. */
+            drivers: {
+                [key: string]: string;
+            };
+            /** @description The part of the last minute in which some task waited for cpu, memory or io. */
+            pressure: {
+                [key: string]: number;
+            };
+            workFolder: components["schemas"]["FolderDisk"];
+        };
+        /**
+         * MachineMemory
+         * @description Memory in bytes.
+         */
+        MachineMemory: {
+            total: number;
+            available: number;
+            pageCache: number;
+            /** @description Changed pages of files that wait to be written. */
+            dirty: number;
+            swapTotal: number;
+            swapFree: number;
+            hugePagesReserved: number;
+        };
+        /**
+         * MachineReport
+         * @description A machine of the job.
+         */
+        MachineReport: {
+            task: string;
+            node: string;
+            facts: components["schemas"]["MachineFacts"];
+            findings: string[];
+        };
+        /**
          * Me
          * @description The caller.
          */
@@ -2331,6 +2652,16 @@ export interface components {
             groups: string[];
             /** @description The queues that the caller manages; `*` is all. */
             manages: string[];
+        };
+        /**
+         * MemoryHolder
+         * @description What holds memory, in bytes before and after the profile.
+         */
+        MemoryHolder: {
+            kind: string;
+            name: string;
+            before: number;
+            after: number;
         };
         /**
          * MismatchView
@@ -2356,13 +2687,55 @@ export interface components {
             complete: boolean;
         };
         /**
+         * NetworkLevel
+         * @description The usual figures of the ways of one level: medians.
+         */
+        NetworkLevel: {
+            level: string;
+            ways: number;
+            bytesPerSecond: number;
+            latencySeconds: number | null;
+        };
+        /**
+         * NetworkReport
+         * @description The network between the tasks of a job, as they measured it before their commands began.
+         */
+        NetworkReport: {
+            at: string;
+            tasks: number;
+            /** @description How long the slowest task took for it. */
+            seconds: number;
+            /** @description From the narrowest to the widest. */
+            levels: components["schemas"]["NetworkLevel"][];
+            ways: components["schemas"]["NetworkWay"][];
+            /** @description The ways of the ring while all tasks send at once. */
+            ring: components["schemas"]["NetworkWay"][];
+            /** @description What is slower than the topology lets expect, or could not be measured, in sentences. */
+            findings: string[];
+        };
+        /**
+         * NetworkWay
+         * @description The network from one task to another.
+         */
+        NetworkWay: {
+            source: string;
+            target: string;
+            /** @description The narrowest level that both are in: node, rack and so on; "cluster" when they share none. */
+            level: string;
+            bytesPerSecond: number;
+            /** @description Half of a round trip. */
+            latencySeconds: number | null;
+            /** @description Why it is slower than the topology lets expect; "" where it is not. */
+            slow: string;
+        };
+        /**
          * NewChannel
          * @description A channel to add.
          */
         NewChannel: {
             name: string;
             /** @enum {string} */
-            kind: "mail" | "webhook" | "slack" | "teams";
+            kind: "mail" | "webhook" | "slack" | "teams" | "apprise";
             /** @description A mail address, or the URL of a webhook, which is stored sealed. */
             address: string;
             /**
@@ -2392,7 +2765,7 @@ export interface components {
         NewChannelView: {
             name: string;
             /** @enum {string} */
-            kind: "mail" | "webhook" | "slack" | "teams";
+            kind: "mail" | "webhook" | "slack" | "teams" | "apprise";
             /** @description Without its secret parts. */
             address: string;
             verified: boolean;
@@ -2522,6 +2895,16 @@ export interface components {
             error: string;
         };
         /**
+         * NumaNode
+         * @description One NUMA node.
+         */
+        NumaNode: {
+            node: number;
+            /** @description Such as 0-15,32-47. */
+            processors: string;
+            memory: number;
+        };
+        /**
          * OfferBody
          * @description Which task asks for a bundle, and what its compiled code depends on.
          */
@@ -2596,6 +2979,22 @@ export interface components {
             startedAt: string;
             containers: number;
             used: components["schemas"]["Amounts"];
+        };
+        /**
+         * OutputView
+         * @description A place where a job keeps results: an output of its document, or a storage that its tasks may write.
+         */
+        OutputView: {
+            index: number;
+            /** @description Empty for a storage. */
+            uri: string;
+            /** @description Where the tasks have it. */
+            path: string;
+            /** @description The storage that it is, or is in; empty: none that the caller may use. */
+            storage: string;
+            browsable: boolean;
+            /** @description Why it is not shown. */
+            message: string;
         };
         /**
          * Overrides
@@ -2718,6 +3117,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[OutputView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_OutputView_: {
+            items: components["schemas"]["OutputView"][];
+            next: string | null;
+        };
+        /**
          * Page[PastAlertView]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -2822,6 +3229,20 @@ export interface components {
             source: "rules" | "alertmanager";
         };
         /**
+         * PciLink
+         * @description The link of a PCI device: what it runs at, and what it could.
+         */
+        PciLink: {
+            address: string;
+            kind: string;
+            driver: string;
+            speed: string;
+            mostSpeed: string;
+            width: number;
+            mostWidth: number;
+            numaNode: number | null;
+        };
+        /**
          * PeersView
          * @description The started tasks of a job attempt, for the tasks themselves.
          */
@@ -2863,6 +3284,16 @@ export interface components {
             share: components["schemas"]["ShareView"] | null;
         };
         /**
+         * PlatformReport
+         * @description The machines of a job, as its tasks found them before their commands began.
+         */
+        PlatformReport: {
+            at: string;
+            machines: components["schemas"]["MachineReport"][];
+            /** @description In what machines differ that should be alike, in sentences. */
+            differences: string[];
+        };
+        /**
          * PortsView
          * @description The ports of a running task, for users who may enter it.
          */
@@ -2872,6 +3303,19 @@ export interface components {
             };
             /** @description For a notebook: the URL path after its port's address, with its token. */
             path: string;
+        };
+        /**
+         * PreflightReport
+         * @description What the tasks of a job's current attempt checked before their commands began.
+         */
+        PreflightReport: {
+            attempt: number;
+            /** @description What the job asks to be checked. */
+            checks: string[];
+            /** @description null until a task told what it measured. */
+            network: components["schemas"]["NetworkReport"] | null;
+            /** @description null until a task told what its machine is like. */
+            platform: components["schemas"]["PlatformReport"] | null;
         };
         /**
          * ProblemView
@@ -2890,12 +3334,17 @@ export interface components {
          */
         ProfileAdvice: {
             /** @enum {string} */
-            subject: "data-loading" | "imbalance" | "communication" | "copies" | "device-use" | "stalls";
+            subject: "data-loading" | "imbalance" | "communication" | "copies" | "device-use" | "stalls" | "memory-slack" | "one-thread" | "page-cache" | "disk" | "throttling" | "run-queue";
             figure: number;
             gain: number;
             /** @description The rank that it is about; "" for all. */
             rank: string;
             text: string;
+            /**
+             * @description What the gain is a share of: the time, or the memory that the task asked for.
+             * @enum {string}
+             */
+            of: "time" | "memory";
         };
         /**
          * ProfileComparison
@@ -2903,12 +3352,22 @@ export interface components {
          */
         ProfileComparison: {
             /** @enum {string} */
-            what: "python" | "stacks" | "torch";
+            what: "python" | "stacks" | "torch" | "jax" | "tensorflow" | "memory" | "system";
             /** @description The profile that is compared with. */
             before: string;
             after: string;
             /** @description The greatest difference first. */
             differences: components["schemas"]["ProfileDifference"][];
+        };
+        /**
+         * ProfileCurve
+         * @description A figure over the time of a profile: the means of equally long spans, and the greatest single value.
+         */
+        ProfileCurve: {
+            name: string;
+            unit: string;
+            points: number[];
+            most: number;
         };
         /**
          * ProfileDifference
@@ -2959,6 +3418,20 @@ export interface components {
             days: number;
         };
         /**
+         * ProfilePathPart
+         * @description A part of the critical path over the ranks: what one of them did while the others waited for it.
+         */
+        ProfilePathPart: {
+            rank: string;
+            /** @enum {string} */
+            part: "computing" | "exposed_communication" | "copies" | "data_waits" | "idle";
+            seconds: number;
+            /** @description Of the whole path. */
+            share: number;
+            /** @description The operators, kernels or collectives with most of that time. */
+            names: string[];
+        };
+        /**
          * ProfilePlace
          * @description Threads of several ranks that have the same stack, innermost frame first.
          */
@@ -2982,12 +3455,13 @@ export interface components {
          */
         ProfileReport: {
             /** @enum {string} */
-            what: "python" | "stacks" | "torch";
+            what: "python" | "stacks" | "torch" | "jax" | "tensorflow" | "memory" | "system";
             ranks: string[];
             /** @description Where threads stand; the places of the fewest ranks come first. */
             places: components["schemas"]["ProfilePlace"][];
+            /** @description How many samples the flame graph has; of memory, how many KiB grew. */
             samples: number;
-            /** @description The functions with the most samples of their own. */
+            /** @description The functions with the most samples of their own; of memory, those beneath which it grew most. */
             functions: components["schemas"]["ProfileFunction"][];
             /** @description The flame graph, each frame before those below it. */
             frames: components["schemas"]["ProfileFrame"][];
@@ -2995,6 +3469,10 @@ export interface components {
             imbalance: number;
             /** @description The greatest gain first. */
             advice: components["schemas"]["ProfileAdvice"][];
+            /** @description The critical path over the ranks, the longest part first; empty where they have no collectives in common. */
+            path: components["schemas"]["ProfilePathPart"][];
+            memory: components["schemas"]["RankMemory"][];
+            curves: components["schemas"]["RankCurves"][];
         };
         /**
          * ProfileTop
@@ -3014,7 +3492,7 @@ export interface components {
             job: string;
             jobName: string;
             /** @enum {string} */
-            what: "python" | "stacks" | "torch";
+            what: "python" | "stacks" | "torch" | "jax" | "tensorflow" | "memory" | "system";
             /** @description For how long samples are taken; 0 for stacks. */
             seconds: number;
             /** @enum {string} */
@@ -3117,6 +3595,36 @@ export interface components {
             devices: number;
             lent: number;
             borrowed: number;
+        };
+        /**
+         * QueueHistory
+         * @description Weeks of a queue, the latest first; the first is not over.
+         */
+        QueueHistory: {
+            queue: string;
+            weeks: components["schemas"]["QueueHistoryWeek"][];
+            /** @description What the records do not tell. */
+            unknown: string[];
+        };
+        /**
+         * QueueHistoryWeek
+         * @description One week of a queue with the queues below it; it begins on Monday in UTC.
+         */
+        QueueHistoryWeek: {
+            /** @description Such as `2026-W48`. */
+            week: string;
+            begin: string;
+            /** @description Jobs that started for the first time in it. */
+            started: number;
+            /** @description Seconds from submission to start; null where no job started. */
+            waitP50: number | null;
+            waitP95: number | null;
+            /** @description Device-seconds that its jobs held. */
+            used: number;
+            /** @description Device-seconds beyond its own; null where the server kept no series. */
+            borrowed: number | null;
+            /** @description Device-seconds of its own that others held; null as above. */
+            lent: number | null;
         };
         /**
          * QueueLimits
@@ -3235,6 +3743,34 @@ export interface components {
             membersOnly: boolean;
             /** @description Its managers besides administrators, at most 100; only in answers about a single queue. */
             managers: string[];
+        };
+        /**
+         * RankCurves
+         * @description The figures of one rank over time.
+         */
+        RankCurves: {
+            rank: string;
+            seconds: number;
+            curves: components["schemas"]["ProfileCurve"][];
+        };
+        /**
+         * RankMemory
+         * @description The memory of one process in bytes, without swap.
+         */
+        RankMemory: {
+            rank: string;
+            /** @description At the end of the profile. */
+            used: number;
+            /** @description The most that it ever had. */
+            peak: number;
+            /** @description All growth of private memory, also where some was given back. */
+            grown: number;
+            /** @description By how much private memory was larger at the end; negative where it was smaller. */
+            kept: number;
+            /** @description By kind, the largest first. */
+            holders: components["schemas"]["MemoryHolder"][];
+            /** @description The largest mappings. */
+            names: components["schemas"]["MemoryHolder"][];
         };
         /**
          * RankScore
@@ -3412,6 +3948,74 @@ export interface components {
             revision: number;
         };
         /**
+         * RunningShadow
+         * @description The running shadow of a server, or the last one that ended.
+         */
+        RunningShadow: {
+            /** @enum {string} */
+            state: "running" | "done" | "failed" | "stopped";
+            candidate: string;
+            /** @description Who began it. */
+            user: string;
+            askedAt: string;
+            /** @description From when on both are compared. */
+            begin: string;
+            /** @description When it ends by itself. */
+            end: string;
+            anew: boolean;
+            /** @description Up to when its report goes; None: there is none yet. */
+            reportedAt: string | null;
+            /** @description When the next report is made; None: it has ended, or one is being made. */
+            nextAt: string | null;
+            /** @description How far the report is that is being made. */
+            progress: components["schemas"]["WhatIfProgress"] | null;
+            /** @description Why the last report could not be made, though it goes on. */
+            trouble: string;
+            /** @description Why it failed. */
+            error: components["schemas"]["WhatIfRefusal"] | null;
+        };
+        /**
+         * RunningShadowRequest
+         * @description A candidate that the server lets decide beside its policy from now on, hour by hour.
+         */
+        RunningShadowRequest: {
+            /**
+             * @description `NAME` or `NAME+PART`; "": that of the documents.
+             * @default
+             */
+            policy?: string;
+            /**
+             * @description Documents as `corral apply` takes them, instead of those in force; "": those in force.
+             * @default
+             */
+            documents?: string;
+            /**
+             * @description When the candidate begins; "": now.
+             * @default
+             */
+            since?: string;
+            /**
+             * @description After how many hours from its beginning on it ends by itself.
+             * @default 168
+             */
+            hours?: number;
+            /**
+             * @description Whether the candidate begins each hour with what is in force then.
+             * @default false
+             */
+            anew?: boolean;
+            /**
+             * @description Seconds by which equal decisions may differ.
+             * @default 60
+             */
+            within?: number;
+            /**
+             * @description How many decisions that differ are listed.
+             * @default 20
+             */
+            differences?: number;
+        };
+        /**
          * SavedFilter
          * @description A filter of the list of jobs; a field that is empty filters nothing.
          */
@@ -3441,6 +4045,12 @@ export interface components {
              * @enum {string}
              */
             group?: "" | "user" | "sweep";
+            /**
+             * @description A priority class, with those above it; `oppo` is what is below 0.
+             * @default
+             * @enum {string}
+             */
+            priority?: "" | "crit" | "prod" | "test" | "oppo";
         };
         /**
          * Scale
@@ -3638,6 +4248,17 @@ export interface components {
             corral: boolean;
         };
         /**
+         * SharedTemplate
+         * @description A template that was just stored.
+         */
+        SharedTemplate: {
+            type: string;
+            name: string;
+            version: string;
+            /** @description The account that shared its first version. */
+            contributor: string;
+        };
+        /**
          * SignedIn
          * @description A new token, shown only once.
          */
@@ -3810,6 +4431,87 @@ export interface components {
             share: components["schemas"]["ShareView"] | null;
         };
         /**
+         * TemplateDetail
+         * @description One template in one of its versions.
+         */
+        TemplateDetail: {
+            owner: string;
+            changedAt: string;
+            mayChange: boolean;
+            /** @description The newest first. */
+            versions: string[];
+            /** @description The template as it was sent, with its `version`. */
+            item: Record<string, never>;
+        };
+        /**
+         * TemplateItem
+         * @description A template to share. Fields beside these are kept as they are.
+         */
+        TemplateItem: {
+            /** @description `job`, `dockerimage`, `script`, `data` or `output`. */
+            type: string;
+            name: string;
+            /** @default  */
+            description?: string;
+            /**
+             * @description Markdown.
+             * @default
+             */
+            introduction?: string;
+            /** @default  */
+            contributor?: string;
+            /** @default [] */
+            categories?: string[];
+            /** @default [] */
+            tags?: string[];
+            /** @default true */
+            isPublic?: boolean;
+            /**
+             * @description Where it is not public: the groups that see it.
+             * @default []
+             */
+            groupList?: string[];
+            /**
+             * @description Pictures as data URIs, by the address that the text has for each.
+             * @default {}
+             */
+            pictures?: {
+                [key: string]: string;
+            };
+            /**
+             * @description A job file.
+             * @default
+             */
+            file?: string;
+        };
+        /**
+         * TemplatePage
+         * @description A page of templates, the best matches first.
+         */
+        TemplatePage: {
+            totalCount: number;
+            pageNo: number;
+            pageSize: number;
+            items: components["schemas"]["TemplateView"][];
+        };
+        /**
+         * TemplateView
+         * @description A template in a list.
+         */
+        TemplateView: {
+            type: string;
+            name: string;
+            contributor: string;
+            version: string;
+            description: string | null;
+            owner: string;
+            isPublic: boolean;
+            groupList: string[];
+            /** @description Its categories and tags. */
+            tags: string[];
+            hasPicture: boolean;
+        };
+        /**
          * TensorBoardBody
          * @description The jobs whose outputs are shown together.
          */
@@ -3920,6 +4622,17 @@ export interface components {
             notes: string[];
         };
         /**
+         * UploadProgress
+         * @description How far the upload of an archive is.
+         */
+        UploadProgress: {
+            digest: string;
+            /** @description Bytes that the server has. */
+            size: number;
+            /** @description Whether the archive is whole, checked and stored. */
+            complete: boolean;
+        };
+        /**
          * Uploaded
          * @description A stored blob.
          */
@@ -3973,6 +4686,12 @@ export interface components {
             usedMemoryGibSeconds: number;
             /** @description Energy of the devices that the tasks held, where these tell their power. */
             energyJoules: number;
+            /** @description The part of the devices' seconds in which their use was measured; what follows is of this part alone. */
+            measuredDeviceSeconds: number;
+            /** @description Seconds of devices by their use: a device of which 40 % are in use for ten seconds counts four. */
+            usedDeviceSeconds: number;
+            /** @description Seconds of devices whose use was below 5 %, in attempts that are not lost: with the lost ones all that was wasted. */
+            idleDeviceSeconds: number;
             /** @description What it costs by the Prices document; null where there is none. */
             cost: number | null;
         };
@@ -4339,6 +5058,18 @@ export type AttemptRecord = components['schemas']['AttemptRecord'];
 export type AuditRecord = components['schemas']['AuditRecord'];
 export type Batch = components['schemas']['Batch'];
 export type BatchLine = components['schemas']['BatchLine'];
+export type BenchmarkChange = components['schemas']['BenchmarkChange'];
+export type BenchmarkComparison = components['schemas']['BenchmarkComparison'];
+export type BenchmarkHistory = components['schemas']['BenchmarkHistory'];
+export type BenchmarkMetric = components['schemas']['BenchmarkMetric'];
+export type BenchmarkNodeResult = components['schemas']['BenchmarkNodeResult'];
+export type BenchmarkOverview = components['schemas']['BenchmarkOverview'];
+export type BenchmarkPoint = components['schemas']['BenchmarkPoint'];
+export type BenchmarkResults = components['schemas']['BenchmarkResults'];
+export type BenchmarkRunView = components['schemas']['BenchmarkRunView'];
+export type BenchmarkStanding = components['schemas']['BenchmarkStanding'];
+export type BenchmarkStandings = components['schemas']['BenchmarkStandings'];
+export type BenchmarkedNode = components['schemas']['BenchmarkedNode'];
 export type BudgetBody = components['schemas']['BudgetBody'];
 export type BudgetList = components['schemas']['BudgetList'];
 export type BudgetView = components['schemas']['BudgetView'];
@@ -4364,6 +5095,8 @@ export type CordonBody = components['schemas']['CordonBody'];
 export type CordonView = components['schemas']['CordonView'];
 export type Counts = components['schemas']['Counts'];
 export type DeviceScore = components['schemas']['DeviceScore'];
+export type DeviceStay = components['schemas']['DeviceStay'];
+export type DeviceTimeline = components['schemas']['DeviceTimeline'];
 export type DeviceUse = components['schemas']['DeviceUse'];
 export type DeviceView = components['schemas']['DeviceView'];
 export type Difference = components['schemas']['Difference'];
@@ -4386,7 +5119,9 @@ export type ExtendBody = components['schemas']['ExtendBody'];
 export type FairnessReport = components['schemas']['FairnessReport'];
 export type FairnessRow = components['schemas']['FairnessRow'];
 export type Figures = components['schemas']['Figures'];
+export type FilePreview = components['schemas']['FilePreview'];
 export type FileView = components['schemas']['FileView'];
+export type FolderDisk = components['schemas']['FolderDisk'];
 export type ForecastView = components['schemas']['ForecastView'];
 export type GoalOutcome = components['schemas']['GoalOutcome'];
 export type GoalTry = components['schemas']['GoalTry'];
@@ -4438,6 +5173,7 @@ export type JobNotifications = components['schemas']['JobNotifications'];
 export type JobOutcome = components['schemas']['JobOutcome'];
 export type JobOutput = components['schemas']['JobOutput'];
 export type JobPort = components['schemas']['JobPort'];
+export type JobPreflight = components['schemas']['JobPreflight'];
 export type JobReplicaSpec = components['schemas']['JobReplicaSpec'];
 export type JobReport = components['schemas']['JobReport'];
 export type JobResources = components['schemas']['JobResources'];
@@ -4459,9 +5195,17 @@ export type LedgerView = components['schemas']['LedgerView'];
 export type LineEntry = components['schemas']['LineEntry'];
 export type Login = components['schemas']['Login'];
 export type LoginLink = components['schemas']['LoginLink'];
+export type MachineDisk = components['schemas']['MachineDisk'];
+export type MachineFacts = components['schemas']['MachineFacts'];
+export type MachineMemory = components['schemas']['MachineMemory'];
+export type MachineReport = components['schemas']['MachineReport'];
 export type Me = components['schemas']['Me'];
+export type MemoryHolder = components['schemas']['MemoryHolder'];
 export type MismatchView = components['schemas']['MismatchView'];
 export type Moved = components['schemas']['Moved'];
+export type NetworkLevel = components['schemas']['NetworkLevel'];
+export type NetworkReport = components['schemas']['NetworkReport'];
+export type NetworkWay = components['schemas']['NetworkWay'];
 export type NewChannel = components['schemas']['NewChannel'];
 export type NewChannelView = components['schemas']['NewChannelView'];
 export type NewGroup = components['schemas']['NewGroup'];
@@ -4470,11 +5214,13 @@ export type NewUser = components['schemas']['NewUser'];
 export type NodeJob = components['schemas']['NodeJob'];
 export type NodeView = components['schemas']['NodeView'];
 export type NotificationView = components['schemas']['NotificationView'];
+export type NumaNode = components['schemas']['NumaNode'];
 export type OfferBody = components['schemas']['OfferBody'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
 export type OpenedService = components['schemas']['OpenedService'];
 export type OtherApplication = components['schemas']['OtherApplication'];
+export type OutputView = components['schemas']['OutputView'];
 export type Overrides = components['schemas']['Overrides'];
 export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
 export type PageAuditRecord = components['schemas']['Page_AuditRecord_'];
@@ -4490,6 +5236,7 @@ export type PageHealthView = components['schemas']['Page_HealthView_'];
 export type PageJobSummary = components['schemas']['Page_JobSummary_'];
 export type PageNodeView = components['schemas']['Page_NodeView_'];
 export type PageNotificationView = components['schemas']['Page_NotificationView_'];
+export type PageOutputView = components['schemas']['Page_OutputView_'];
 export type PagePastAlertView = components['schemas']['Page_PastAlertView_'];
 export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
 export type PageQueueView = components['schemas']['Page_QueueView_'];
@@ -4501,18 +5248,23 @@ export type PageTaskRecord = components['schemas']['Page_TaskRecord_'];
 export type PageTokenView = components['schemas']['Page_TokenView_'];
 export type PageUserView = components['schemas']['Page_UserView_'];
 export type PastAlertView = components['schemas']['PastAlertView'];
+export type PciLink = components['schemas']['PciLink'];
 export type PeersView = components['schemas']['PeersView'];
 export type Place = components['schemas']['Place'];
 export type PlacementRecord = components['schemas']['PlacementRecord'];
+export type PlatformReport = components['schemas']['PlatformReport'];
 export type PortsView = components['schemas']['PortsView'];
+export type PreflightReport = components['schemas']['PreflightReport'];
 export type ProblemView = components['schemas']['ProblemView'];
 export type ProfileAdvice = components['schemas']['ProfileAdvice'];
 export type ProfileComparison = components['schemas']['ProfileComparison'];
+export type ProfileCurve = components['schemas']['ProfileCurve'];
 export type ProfileDifference = components['schemas']['ProfileDifference'];
 export type ProfileFile = components['schemas']['ProfileFile'];
 export type ProfileFrame = components['schemas']['ProfileFrame'];
 export type ProfileFunction = components['schemas']['ProfileFunction'];
 export type ProfileList = components['schemas']['ProfileList'];
+export type ProfilePathPart = components['schemas']['ProfilePathPart'];
 export type ProfilePlace = components['schemas']['ProfilePlace'];
 export type ProfileProblem = components['schemas']['ProfileProblem'];
 export type ProfileReport = components['schemas']['ProfileReport'];
@@ -4522,11 +5274,15 @@ export type ProgressBody = components['schemas']['ProgressBody'];
 export type PublicKey = components['schemas']['PublicKey'];
 export type QueueEstimates = components['schemas']['QueueEstimates'];
 export type QueueFigures = components['schemas']['QueueFigures'];
+export type QueueHistory = components['schemas']['QueueHistory'];
+export type QueueHistoryWeek = components['schemas']['QueueHistoryWeek'];
 export type QueueLimits = components['schemas']['QueueLimits'];
 export type QueueOutcome = components['schemas']['QueueOutcome'];
 export type QueueRow = components['schemas']['QueueRow'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
+export type RankCurves = components['schemas']['RankCurves'];
+export type RankMemory = components['schemas']['RankMemory'];
 export type RankScore = components['schemas']['RankScore'];
 export type RankScores = components['schemas']['RankScores'];
 export type RankTimeline = components['schemas']['RankTimeline'];
@@ -4539,6 +5295,8 @@ export type ResumeBody = components['schemas']['ResumeBody'];
 export type RoleEfficiency = components['schemas']['RoleEfficiency'];
 export type RoleView = components['schemas']['RoleView'];
 export type RollbackRequest = components['schemas']['RollbackRequest'];
+export type RunningShadow = components['schemas']['RunningShadow'];
+export type RunningShadowRequest = components['schemas']['RunningShadowRequest'];
 export type SavedFilter = components['schemas']['SavedFilter'];
 export type Scale = components['schemas']['Scale'];
 export type SecretValue = components['schemas']['SecretValue'];
@@ -4553,6 +5311,7 @@ export type ShadowRequest = components['schemas']['ShadowRequest'];
 export type ShadowStatus = components['schemas']['ShadowStatus'];
 export type ShareView = components['schemas']['ShareView'];
 export type SharedQueue = components['schemas']['SharedQueue'];
+export type SharedTemplate = components['schemas']['SharedTemplate'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type SilenceBody = components['schemas']['SilenceBody'];
 export type SilenceList = components['schemas']['SilenceList'];
@@ -4567,6 +5326,10 @@ export type Taken = components['schemas']['Taken'];
 export type TaskAmounts = components['schemas']['TaskAmounts'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
+export type TemplateDetail = components['schemas']['TemplateDetail'];
+export type TemplateItem = components['schemas']['TemplateItem'];
+export type TemplatePage = components['schemas']['TemplatePage'];
+export type TemplateView = components['schemas']['TemplateView'];
 export type TensorBoardBody = components['schemas']['TensorBoardBody'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineNode = components['schemas']['TimelineNode'];
@@ -4577,6 +5340,7 @@ export type Top = components['schemas']['Top'];
 export type TopUpBody = components['schemas']['TopUpBody'];
 export type TopUpView = components['schemas']['TopUpView'];
 export type Trial = components['schemas']['Trial'];
+export type UploadProgress = components['schemas']['UploadProgress'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UsageReport = components['schemas']['UsageReport'];
 export type UsageRow = components['schemas']['UsageRow'];

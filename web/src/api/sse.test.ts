@@ -1,4 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
+import { session, signedInAgain } from './client';
 import { FrameParser, stream, type Frame } from './sse';
 
 afterEach(() => vi.unstubAllGlobals());
@@ -46,7 +47,24 @@ it('goes on after the last event that it received', async () => {
   expect(states).toEqual([true, false, true, false]);
 });
 
-it('ends when the session is over', async () => {
-  vi.stubGlobal('fetch', async () => new Response('', { status: 401 }));
-  await stream({ url: '/events', signal: new AbortController().signal, onFrame: vi.fn(), onState: vi.fn() });
+it('tells of a session that ended, and goes on when its reader signs in again', async () => {
+  const abort = new AbortController();
+  const answers = [new Response('', { status: 401 }), new Response('id: 4\ndata: a\n\n')];
+  vi.stubGlobal('fetch', async () => answers.shift() ?? Promise.reject(abort.abort()));
+  const before = session.onLost;
+  session.onLost = vi.fn(() => void Promise.resolve().then(signedInAgain));
+  const frames: Frame[] = [];
+  await stream({ url: '/events', signal: abort.signal, onFrame: (frame) => frames.push(frame), onState: vi.fn(), pause: async () => undefined });
+  expect(session.onLost).toHaveBeenCalledOnce();
+  expect(frames.map((frame) => frame.data)).toEqual(['a']);
+  session.onLost = before;
+});
+
+it('ends with the page while the session is over', async () => {
+  const abort = new AbortController();
+  vi.stubGlobal('fetch', async () => {
+    setTimeout(() => abort.abort());
+    return new Response('', { status: 401 });
+  });
+  await stream({ url: '/events', signal: abort.signal, onFrame: vi.fn(), onState: vi.fn() });
 });

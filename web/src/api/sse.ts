@@ -1,5 +1,7 @@
 /** Server-sent events over `fetch`: unlike `EventSource` it hears every kind of event without knowing their names. */
 
+import { nextSignIn, session } from './client';
+
 export interface Frame {
   id: string;
   event: string;
@@ -45,7 +47,7 @@ export interface StreamOptions {
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 
-/** Reads until aborted; a broken connection is taken up again after the last event that was received. */
+/** Reads until aborted; goes on after the last event that was received when a connection broke, or a session ended. */
 export async function stream({ url, signal, onFrame, onState, pause = sleep }: StreamOptions): Promise<void> {
   let last = '';
   let wait = FIRST_PAUSE;
@@ -53,7 +55,11 @@ export async function stream({ url, signal, onFrame, onState, pause = sleep }: S
     try {
       const headers: HeadersInit = last ? { 'Last-Event-ID': last } : {};
       const response = await fetch(url, { headers, signal, credentials: 'same-origin' });
-      if (response.status === 401) return;
+      if (response.status === 401) {
+        session.onLost();
+        await nextSignIn(signal);
+        continue;
+      }
       if (!response.ok || !response.body) throw new Error(`events: ${response.status}`);
       onState(true);
       wait = FIRST_PAUSE;

@@ -3,7 +3,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { address, call, part } from './client';
 import { documentPath } from './queries';
-import type { DocumentView, FileView, GroupView, Page, QueueLimits, StorageView, UserView } from './types';
+import type { DocumentView, FilePreview, FileView, GroupView, OutputView, Page, QueueLimits, StorageView, UserView } from './types';
 
 /** Accounts that are shown at once; a search asks the server for no less. */
 const LONGEST = 1_000;
@@ -15,17 +15,34 @@ export const storages = queryOptions({
   queryFn: ({ signal }) => call<Page<StorageView>>('/storages', { signal }),
 });
 
-export const files = (storage: string, path: string) =>
+/** The API path below which the files of a storage, or of an output of a job, are. */
+export const ofStorage = (name: string) => `/storages/${part(name)}`;
+export const ofOutput = (job: string, index: number) => `/jobs/${part(job)}/outputs/${index}`;
+
+export const files = (place: string, path: string) =>
   infiniteQueryOptions({
-    queryKey: ['files', storage, path],
-    queryFn: ({ pageParam, signal }) =>
-      call<Page<FileView>>(`/storages/${part(storage)}/files`, { query: { path, limit: FILES, after: pageParam }, signal }),
+    queryKey: ['files', place, path],
+    queryFn: ({ pageParam, signal }) => call<Page<FileView>>(`${place}/files`, { query: { path, limit: FILES, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => page.next,
   });
 
-export const filePath = (storage: string) => `/storages/${part(storage)}/file`;
-export const fileAddress = (storage: string, path: string) => address(filePath(storage), { path });
+export const preview = (place: string, path: string) =>
+  queryOptions({
+    queryKey: ['files', place, path, 'preview'],
+    queryFn: ({ signal }) => call<FilePreview>(`${place}/preview`, { query: { path }, signal }),
+  });
+
+export const outputs = (job: string) =>
+  queryOptions({
+    queryKey: ['job', job, 'outputs'],
+    queryFn: ({ signal }) => call<Page<OutputView>>(`/jobs/${part(job)}/outputs`, { signal }),
+  });
+
+export const filePath = (place: string) => `${place}/file`;
+export const picturePath = (place: string) => `${place}/picture`;
+export const fileAddress = (place: string, path: string) => address(filePath(place), { path });
+export const pictureAddress = (place: string, path: string) => address(picturePath(place), { path });
 
 /** A document as it is in force, with its revision. */
 export const currentDocument = (kind: string, name: string) =>

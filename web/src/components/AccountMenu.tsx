@@ -83,6 +83,9 @@ export function AccountMenu({ onCommand }: { onCommand: () => void }) {
         <Link to="/usage" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
           Usage
         </Link>
+        <Link to="/templates" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
+          Templates
+        </Link>
         <Link to="/storages" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
           Storages
         </Link>

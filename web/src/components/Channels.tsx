@@ -9,7 +9,7 @@ import { CommandLine, CopyWord } from './Copy';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
 
-const KINDS = { mail: 'Mail', webhook: 'Webhook', slack: 'Slack', teams: 'Teams' };
+const KINDS = { mail: 'Mail', webhook: 'Webhook', slack: 'Slack', teams: 'Teams', apprise: 'Other' };
 
 export function Channels() {
   const list = useQuery(ask.channels);
@@ -154,6 +154,7 @@ function AddChannel() {
             className="field !w-64"
             type={kind === 'mail' ? 'email' : 'password'}
             autoComplete={kind === 'mail' ? 'email' : 'off'}
+            placeholder={kind === 'apprise' ? 'tgram://TOKEN/CHAT' : undefined}
             required
             maxLength={2000}
             value={address}

@@ -12,7 +12,9 @@ export function EventList({ job }: { job: string }) {
   if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Skeleton />;
   const events = list.data.pages.flatMap((page) => page.items);
-  if (events.length === 0) return <Empty title="Nothing has happened yet" />;
+  if (events.length === 0) return (
+      <Empty title="Nothing has happened yet">Each step of the job stands here once it is taken: placed, started, tried again, ended, and by whom it was changed.</Empty>
+    );
   return (
     <>
       <table className="grid-table">

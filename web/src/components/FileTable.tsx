@@ -1,48 +1,71 @@
-/** A folder of a storage: the way to it, what is in it by name, and each file as a download. */
+/** A folder: the way to it, what is in it by name, each file as a preview and as a download. */
 
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
-import { request } from '../api/client';
-import { fileAddress, filePath, files } from '../api/teams';
+import { useState, type ComponentType, type ReactNode } from 'react';
+import { files } from '../api/teams';
 import type { FileView } from '../api/types';
-import { hand } from '../lib/download';
-import { crumbs, inside, size } from '../lib/files';
+import { crumbs, inside, parent, size } from '../lib/files';
+import { FetchLink } from './FetchLink';
+import { FilePreview } from './FilePreview';
 import { Empty, Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
 
-/** Up to this many bytes a file is fetched by the page, so that a refusal is a sentence; the browser fetches larger ones by itself. */
-const HELD = 32 * 2 ** 20;
+/** Leads to a folder, or to a file in it that is then shown; each page has addresses of its own for them. */
+export type Lead = ComponentType<{ path: string; file?: string; className?: string; label?: string; children: ReactNode }>;
 
-export function FileTable({ storage, path }: { storage: string; path: string }) {
-  const list = useInfiniteQuery(files(storage, path));
+interface Props {
+  /** The API path of the folder's storage or output. */
+  place: string;
+  /** What the outermost folder is called. */
+  name: string;
+  path: string;
+  /** The file that is shown. */
+  file: string;
+  Lead: Lead;
+  /** Says what a folder is for that is empty. */
+  children: ReactNode;
+}
+
+export function FileTable({ place, name, path, file, Lead, children }: Props) {
+  const list = useInfiniteQuery(files(place, path));
   const [refused, setRefused] = useState<unknown>(null);
   const found = list.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <>
-      <Way storage={storage} path={path} />
+      <Way name={name} path={path} Lead={Lead} />
+      {file && <FilePreview key={file} place={place} path={file} close={<Lead path={parent(file)}>Close</Lead>} />}
       {refused !== null && <Fault error={refused} />}
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={6} />}
-      {list.data && found.length === 0 && <Empty title="Nothing is in this folder" />}
+      {list.data && found.length === 0 && <Empty title="Nothing is in this folder">{children}</Empty>}
       {found.length > 0 && (
         <table className="grid-table" aria-label="Files">
           <thead>
             <tr>
               <th>Name</th>
               <th className="num">Size</th>
-              <th className="w-28">Changed</th>
+              <th className="w-24 max-sm:hidden">Changed</th>
+              <th className="w-12">
+                <span className="sr-only">Preview</span>
+              </th>
             </tr>
           </thead>
           <tbody>
-            {found.map((file) => (
-              <tr key={file.name} data-file={file.name} className="hover:bg-sunken">
+            {found.map((each) => (
+              <tr key={each.name} data-file={each.name} className="hover:bg-sunken">
                 <td className="max-w-0 truncate">
-                  <Named storage={storage} path={path} file={file} onRefused={setRefused} />
+                  <Named place={place} path={inside(path, each.name)} file={each} Lead={Lead} onRefused={setRefused} />
                 </td>
-                <td className="num w-24 text-muted">{file.kind === 'file' ? size(file.size) : ''}</td>
-                <td className="text-muted">
-                  <Ago at={file.changedAt} />
+                <td className="num w-24 text-muted">{each.kind === 'file' ? size(each.size) : ''}</td>
+                <td className="text-muted max-sm:hidden">
+                  <Ago at={each.changedAt} />
+                </td>
+                <td>
+                  {each.kind === 'file' && (
+                    <Lead path={path} file={inside(path, each.name)} className="link" label={`Show ${each.name}`}>
+                      show
+                    </Lead>
+                  )}
                 </td>
               </tr>
             ))}
@@ -60,8 +83,8 @@ export function FileTable({ storage, path }: { storage: string; path: string }) 
   );
 }
 
-function Way({ storage, path }: { storage: string; path: string }) {
-  const way = [{ name: storage, path: '' }, ...crumbs(path)];
+function Way({ name, path, Lead }: { name: string; path: string; Lead: Lead }) {
+  const way = [{ name, path: '' }, ...crumbs(path)];
   return (
     <nav aria-label="Folder" className="py-2">
       <ol className="flex flex-wrap items-center gap-x-1.5 font-mono text-xs">
@@ -77,9 +100,9 @@ function Way({ storage, path }: { storage: string; path: string }) {
                 {each.name}
               </span>
             ) : (
-              <Link to="/storages/$name" params={{ name: storage }} search={{ path: each.path || undefined }} className="link truncate">
+              <Lead path={each.path} className="link truncate">
                 {each.name}
-              </Link>
+              </Lead>
             )}
           </li>
         ))}
@@ -89,22 +112,22 @@ function Way({ storage, path }: { storage: string; path: string }) {
 }
 
 interface NamedProps {
-  storage: string;
+  place: string;
   path: string;
   file: FileView;
+  Lead: Lead;
   onRefused: (error: unknown) => void;
 }
 
-function Named({ storage, path, file, onRefused }: NamedProps) {
-  const at = inside(path, file.name);
+function Named({ place, path, file, Lead, onRefused }: NamedProps) {
   if (file.kind === 'folder')
     return (
-      <Link to="/storages/$name" params={{ name: storage }} search={{ path: at }} className="font-medium hover:underline">
+      <Lead path={path} className="font-medium hover:underline">
         <span aria-hidden className="pr-2 text-muted">
           ▸
         </span>
         {file.name}/
-      </Link>
+      </Lead>
     );
   if (file.kind !== 'file')
     return (
@@ -112,20 +135,9 @@ function Named({ storage, path, file, onRefused }: NamedProps) {
         {file.name} <span className="text-xs">({file.kind === 'link' ? 'link, not followed' : 'neither file nor folder'})</span>
       </span>
     );
-  const take = async (event: React.MouseEvent) => {
-    onRefused(null);
-    if (file.size > HELD) return;
-    event.preventDefault();
-    try {
-      const answer = await request(filePath(storage), { query: { path: at } });
-      hand(await answer.blob(), file.name);
-    } catch (error) {
-      onRefused(error);
-    }
-  };
   return (
-    <a href={fileAddress(storage, at)} download={file.name} onClick={(event) => void take(event)} className="link ml-5" title={`Fetch ${file.name}`}>
+    <FetchLink place={place} path={path} bytes={file.size} className="link ml-5" onRefused={onRefused}>
       {file.name}
-    </a>
+    </FetchLink>
   );
 }

@@ -63,6 +63,18 @@ export function Filters({ filter, onChange }: Props) {
         <option value="user">by user</option>
       </select>
       <select
+        aria-label="Priority"
+        className="field !w-auto"
+        value={filter.priority ?? ''}
+        onChange={(event) => onChange({ ...filter, priority: event.target.value || undefined })}
+      >
+        <option value="">any priority</option>
+        <option value="crit">crit and above</option>
+        <option value="prod">prod and above</option>
+        <option value="test">test and above</option>
+        <option value="oppo">below 0 (oppo)</option>
+      </select>
+      <select
         aria-label="Queue"
         className="field !w-auto"
         value={filter.queue ?? ''}

@@ -8,6 +8,7 @@ const ROW = 20;
 
 export function FlameGraph({ report }: { report: ProfileReport }) {
   const flames = flamesOf(report.frames);
+  const of = report.what === 'memory' ? 'the growth in KiB' : 'the samples';
   const root = flames[0];
   const [topAt, setTop] = useState(0);
   const [chosenAt, setChosen] = useState(0);
@@ -45,13 +46,13 @@ export function FlameGraph({ report }: { report: ProfileReport }) {
       <div className="max-h-[26rem] overflow-y-auto border border-line bg-sunken">
         <div ref={picture} role="tree" aria-label="Frames" onKeyDown={press} className="relative" style={{ height: (depth + 1) * ROW }}>
           {shown.map((each) => (
-            <Frame key={each.flame.at} drawn={each} all={root.samples} chosen={each.flame === chosen} onChoice={setChosen} onWiden={widen} />
+            <Frame key={each.flame.at} drawn={each} all={root.samples} of={of} chosen={each.flame === chosen} onChoice={setChosen} onWiden={widen} />
           ))}
         </div>
       </div>
       <p aria-hidden className="min-h-5 truncate pt-1 text-xs">
         <span className="font-mono">{chosen.name}</span>
-        <span className="text-muted"> {words(chosen, root.samples)}</span>
+        <span className="text-muted"> {words(chosen, root.samples, of)}</span>
       </p>
     </figure>
   );
@@ -60,13 +61,14 @@ export function FlameGraph({ report }: { report: ProfileReport }) {
 interface FrameProps {
   drawn: Drawn;
   all: number;
+  of: string;
   chosen: boolean;
   onChoice: (at: number) => void;
   onWiden: (flame: Flame) => void;
 }
 
-function Frame({ drawn: { flame, left, width }, all, chosen, onChoice, onWiden }: FrameProps) {
-  const label = `${flame.name}: ${words(flame, all)}`;
+function Frame({ drawn: { flame, left, width }, all, of, chosen, onChoice, onWiden }: FrameProps) {
+  const label = `${flame.name}: ${words(flame, all, of)}`;
   return (
     <div
       role="treeitem"
@@ -93,4 +95,4 @@ function Frame({ drawn: { flame, left, width }, all, chosen, onChoice, onWiden }
   );
 }
 
-const words = (flame: Flame, all: number) => `${((flame.samples / all) * 100).toFixed(1)} % of the samples (${flame.samples.toLocaleString('en')})`;
+const words = (flame: Flame, all: number, of: string) => `${((flame.samples / all) * 100).toFixed(1)} % of ${of} (${flame.samples.toLocaleString('en')})`;

@@ -13,6 +13,8 @@ interface Props {
   word: string;
   /** Whether it takes something away. */
   grave?: boolean;
+  /** Whether everything is done, so that its button only closes the window. */
+  done?: boolean;
   pending: boolean;
   ready?: boolean;
   error: Error | null;
@@ -22,7 +24,7 @@ interface Props {
   children?: ReactNode;
 }
 
-export function FormDialog({ title, word, grave = false, pending, ready = true, error, line, onSubmit, onClose, children }: Props) {
+export function FormDialog({ title, word, grave = false, done = false, pending, ready = true, error, line, onSubmit, onClose, children }: Props) {
   const problems = error instanceof ApiError ? error.problems : [];
   return (
     <Dialog title={title} onClose={onClose}>
@@ -38,9 +40,11 @@ export function FormDialog({ title, word, grave = false, pending, ready = true, 
         <div className="flex flex-wrap items-center gap-2 pt-5">
           {line && <CommandLine line={line} className="-ml-1.5" />}
           <div className="ml-auto flex gap-2">
-            <button type="button" className="btn" onClick={onClose}>
-              Leave it
-            </button>
+            {!done && (
+              <button type="button" className="btn" onClick={onClose}>
+                Leave it
+              </button>
+            )}
             <button type="submit" className={`btn ${grave ? 'btn-grave' : 'btn-main'}`} disabled={pending || !ready}>
               {word}
             </button>

@@ -21,9 +21,9 @@ export function Granted({ label, items, offered, words, none, pending, show = (i
   const id = useId();
   return (
     <div role="group" aria-labelledby={id} className="space-y-2 py-2">
-      <h3 id={id} className="label">
+      <p id={id} className="label">
         {label}
-      </h3>
+      </p>
       {items.length === 0 && <p className="text-sm text-muted">{none}</p>}
       {items.length > 0 && (
         <ul aria-labelledby={id} className="flex max-h-60 flex-wrap gap-1.5 overflow-y-auto">

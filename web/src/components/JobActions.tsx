@@ -12,6 +12,7 @@ import { Dialog } from './Dialog';
 import { JobEdit } from './JobEdit';
 import { Fault } from './Notices';
 import { OrderDialog } from './OrderDialog';
+import { TagMany } from './TagMany';
 
 export type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
@@ -99,10 +100,11 @@ function consequence(action: Action, job: JobDetail): string {
 export function JobDialog({ action, id, onClose }: { action: string; id: string; onClose: () => void }) {
   const { data: job, error } = useQuery(ask.job(id));
   if (job && action === 'edit') return <JobEdit job={job} onClose={onClose} />;
+  if (job && action === 'tag') return <TagMany jobs={[job]} onClose={onClose} onDone={onClose} />;
   if (job && action in TITLES) return <Ask action={action as Action} job={job} onClose={onClose} />;
   if (!error) return null;
   return (
-    <Dialog title={TITLES[action as Action] ?? 'Edit'} onClose={onClose}>
+    <Dialog title={TITLES[action as Action] ?? (action === 'tag' ? 'Tags' : 'Edit')} onClose={onClose}>
       <Fault error={error} />
     </Dialog>
   );

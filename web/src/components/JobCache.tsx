@@ -5,6 +5,7 @@ import * as ask from '../api/overview';
 import { ENDED, type CacheUse, type JobCache as Cache, type JobDetail } from '../api/types';
 import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
+import { wide } from '../lib/wide';
 
 /** Most jobs ask for no cache, and nothing is asked of the server for them. */
 export function JobCache({ job }: { job: JobDetail }) {
@@ -19,7 +20,7 @@ export function CacheCard({ said }: { said: Cache }) {
       <h2 className="heading">Compiled code</h2>
       <p className="pt-2 text-sm">{sentence(said)}</p>
       {said.uses.length > 0 && (
-        <div className="overflow-x-auto">
+        <div {...wide} className="overflow-x-auto">
           <table className="mt-2 w-full text-xs">
             <thead>
               <tr className="text-left text-muted">

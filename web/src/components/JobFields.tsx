@@ -1,4 +1,4 @@
-/** The form's fields; together they say what a short job file of one role says. */
+/** The form's first fields: the job's, and those of one role. */
 
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -31,7 +31,7 @@ export function JobFields({ form, onChange, disabled }: Props) {
         <textarea {...bind('command')} rows={4} spellCheck={false} className="field !h-auto py-1.5 font-mono !text-xs" />
       </Field>
       <Field label="Replicas">
-        <input {...bind('replicas')} type="number" min={1} />
+        <input {...bind('replicas')} inputMode="numeric" pattern="\s*\d+(\s*-\s*\d+)?\s*" title="A number, or 2-8 for an elastic role" placeholder="4, or 2-8" />
       </Field>
       <Field label="Devices each">
         <input {...bind('devices')} type="number" min={0} step="any" />

@@ -32,7 +32,7 @@ export default function JobProfiles({ job, profile, before, onChoice }: Props) {
     <div className="space-y-6">
       {!ENDED.has(job.state) && <TakeProfile job={job} going={data.items.some(ask.isGoing)} onTaken={choose} />}
       {data.items.length === 0 ? (
-        <Empty title="There is no profile of this job" line={`corral profile ${job.name} --all`}>
+        <Empty title="There is no profile of this job">
           A profile shows in which functions the time goes, where each rank stands, or what the ranks compute and wait for. The program goes on meanwhile.
         </Empty>
       ) : (

@@ -5,6 +5,7 @@ import * as ask from '../api/hangs';
 import { ENDED, type Hang, type JobDetail, type RankScore } from '../api/types';
 import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
+import { wide } from '../lib/wide';
 import { Ago } from './Time';
 
 /** Slower than its peers by more than this is marked. */
@@ -66,7 +67,7 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
     <section aria-label="Pace of its tasks">
       <h2 className="heading">Pace of its tasks</h2>
       <p className="pt-2 text-sm">{sentence(ranks)}</p>
-      <div className="overflow-x-auto">
+      <div {...wide} className="overflow-x-auto">
         <table className="mt-2 w-full text-xs">
           <thead>
             <tr className="text-left text-muted">

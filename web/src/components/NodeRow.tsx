@@ -6,6 +6,7 @@ import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
 import { nodeEnd, partOf, ranges, shortNode } from '../lib/format';
 import { belowOf, tileLines, tileName } from '../lib/tiles';
 import { Band, bandHeight, Overlay } from './NodeMarks';
+import { UsePeek } from './UsePeek';
 
 export interface TileSize {
   width: number;
@@ -51,7 +52,11 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
   const closed = marks.nodes.get(node.name)?.state === 'cordoned';
   return (
     <div className="flex items-start gap-3">
-      {!bare && <NodeName node={node} words={size.words} closed={marks.nodes.get(node.name)} />}
+      {!bare && (
+        <UsePeek node={node.name} devices={node.devices}>
+          <NodeName node={node} words={size.words} closed={marks.nodes.get(node.name)} />
+        </UsePeek>
+      )}
       <svg
         width={width}
         height={height}

@@ -14,6 +14,7 @@ import { IdleNotice } from './IdleNotice';
 import { JobCache } from './JobCache';
 import { JobEfficiency } from './JobEfficiency';
 import { JobLog } from './JobLog';
+import { JobPreflight } from './JobPreflight';
 import { JobRanks } from './JobRanks';
 import { JobSeries } from './JobSeries';
 import { Receipts } from './Receipts';
@@ -39,6 +40,7 @@ export function Overview({ job }: { job: JobDetail }) {
         {job.allowed.includes('metrics') && <JobSeries job={job} />}
         {job.allowed.includes('metrics') && <JobEfficiency job={job} />}
         <JobRanks job={job} />
+        <JobPreflight job={job} />
         <JobCache job={job} />
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">

@@ -8,6 +8,7 @@ const WAYS = [
   ['/users', 'Users'],
   ['/users/batch', 'Many at once'],
   ['/groups', 'Groups'],
+  ['/audit', 'Audit log'],
 ] as const;
 
 export function PeopleTabs() {

@@ -5,6 +5,7 @@ import * as ask from '../api/profiles';
 import type { ProfileView } from '../api/types';
 import { change, percent } from '../lib/profiles';
 import { absolute } from '../lib/time';
+import { wide } from '../lib/wide';
 import { Fault, Skeleton } from './Notices';
 
 const MOST = 20;
@@ -18,7 +19,7 @@ interface Props {
 
 export function ProfileBeside({ profile, others, before, onBefore }: Props) {
   const alike = others.filter((each) => each.id !== profile.id && each.what === profile.what && each.state === 'done');
-  if (profile.what === 'stacks' || alike.length === 0) return null;
+  if (profile.what === 'stacks' || profile.what === 'system' || alike.length === 0) return null;
   const chosen = alike.find(({ id }) => id === before);
   return (
     <section aria-label="Comparison">
@@ -44,7 +45,7 @@ function Differences({ before, after }: { before: string; after: string }) {
   if (error) return <Fault error={error} retry={() => void refetch()} />;
   if (!data) return <Skeleton rows={3} />;
   return (
-    <div className="overflow-x-auto pt-2">
+    <div {...wide} className="overflow-x-auto pt-2">
       <table className="grid-table" aria-label="Differences">
         <thead>
           <tr>

@@ -1,12 +1,16 @@
-/** What a profile shows: flame graph and functions, stacks, or times with a timeline and advice; and its files. */
+/** What a profile shows: flame graph and functions, stacks, memory, the machine, or times with a timeline and advice; and its files. */
 
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/profiles';
 import type { ProfilePlace, ProfileReport, ProfileView } from '../api/types';
-import { KINDS, percent, summary } from '../lib/profiles';
+import { isTrace, KINDS, percent, summary } from '../lib/profiles';
 import { bytes } from '../lib/bytes';
+import { wide } from '../lib/wide';
 import { FlameGraph } from './FlameGraph';
 import { Fault, Skeleton } from './Notices';
+import { ProfileAdvice } from './ProfileAdvice';
+import { ProfileCurves } from './ProfileCurves';
+import { ProfileMemory } from './ProfileMemory';
 import { ProfileTimes } from './ProfileTimes';
 
 export function ProfileShown({ profile }: { profile: ProfileView }) {
@@ -25,8 +29,21 @@ export function ProfileShown({ profile }: { profile: ProfileView }) {
           <Functions report={report} />
         </>
       )}
+      {report.what === 'memory' && (
+        <>
+          <ProfileMemory report={report} />
+          {report.frames.length > 0 && <FlameGraph report={report} />}
+          {report.frames.length > 0 && <Functions report={report} />}
+        </>
+      )}
+      {report.what === 'system' && (
+        <>
+          <ProfileAdvice report={report} />
+          <ProfileCurves ranks={report.curves} />
+        </>
+      )}
       {report.what === 'stacks' && <Places places={report.places} />}
-      {report.what === 'torch' && <ProfileTimes report={report} />}
+      {isTrace(report.what) && <ProfileTimes report={report} />}
       <Files profile={profile} />
     </section>
   );
@@ -36,7 +53,7 @@ const MOST_FUNCTIONS = 30;
 
 function Functions({ report }: { report: ProfileReport }) {
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Functions">
         <thead>
           <tr>
@@ -91,7 +108,7 @@ function Files({ profile }: { profile: ProfileView }) {
   return (
     <details>
       <summary className="cursor-pointer text-xs text-muted">
-        Files to download{profile.what === 'torch' && ', Chrome traces for Perfetto (ui.perfetto.dev)'}
+        Files to download{isTrace(profile.what) && ', Chrome traces for Perfetto (ui.perfetto.dev)'}
       </summary>
       <ul aria-label="Files" className="pt-1.5 text-sm">
         {profile.files.map((file) => (

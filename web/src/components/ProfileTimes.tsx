@@ -1,8 +1,10 @@
-/** What the ranks did during a trace: ranked advice, a timeline of each rank, its shares, and what took most time. */
+/** What the ranks did during a trace: advice, a timeline of each rank, its shares, and what took most time. */
 
 import type { ProfileReport, RankTimes } from '../api/types';
-import { PARTS, band, percent, spoken, together } from '../lib/profiles';
+import { PARTS, STRETCH, band, percent, spoken, together } from '../lib/profiles';
 import { duration } from '../lib/time';
+import { wide } from '../lib/wide';
+import { ProfileAdvice } from './ProfileAdvice';
 
 const HEIGHT = 26;
 /** Ranks that are drawn. */
@@ -12,26 +14,14 @@ const TOPS = 8;
 export function ProfileTimes({ report }: { report: ProfileReport }) {
   return (
     <>
-      <Advice report={report} />
+      <ProfileAdvice report={report} />
       <Timelines ranks={report.reports} />
+      <CriticalPath path={report.path} />
       <Shares ranks={report.reports} />
       {(['kernels', 'collectives', 'operators'] as const).map((name) => (
         <Tops key={name} report={report} name={name} />
       ))}
     </>
-  );
-}
-
-function Advice({ report }: { report: ProfileReport }) {
-  if (report.advice.length === 0) return <p className="text-sm text-muted">Nothing stands out, so there is no advice.</p>;
-  return (
-    <ol aria-label="Advice" className="list-decimal space-y-2 pl-6 text-sm">
-      {report.advice.map((each) => (
-        <li key={`${each.subject} ${each.rank}`}>
-          {each.text} <span className="text-muted">Gain: up to {percent(each.gain)} of the time.</span>
-        </li>
-      ))}
-    </ol>
   );
 }
 
@@ -70,17 +60,48 @@ function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
   );
 }
 
+/** Parts of the path that are listed. */
+const STRETCHES = 8;
+
+function CriticalPath({ path }: { path: ProfileReport['path'] }) {
+  if (path.length === 0) return null;
+  return (
+    <div {...wide} className="overflow-x-auto">
+      <table className="grid-table" aria-label="Critical path over the ranks">
+        <thead>
+          <tr>
+            <th scope="col" className="num w-28">Critical path</th>
+            <th scope="col">Rank</th>
+            <th scope="col">What</th>
+            <th scope="col">Mostly</th>
+          </tr>
+        </thead>
+        <tbody>
+          {path.slice(0, STRETCHES).map((each) => (
+            <tr key={`${each.rank} ${each.part}`}>
+              <td className="num">{percent(each.share)}</td>
+              <td>{each.rank}</td>
+              <td className="whitespace-nowrap">{STRETCH[each.part]}</td>
+              <td className="font-mono text-xs [overflow-wrap:anywhere]">{each.names.join(', ')}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 function Shares({ ranks }: { ranks: readonly RankTimes[] }) {
   const share = (rank: RankTimes, seconds: number) => (rank.seconds ? percent(seconds / rank.seconds) : '');
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Time of each rank">
         <thead>
           <tr>
             <th scope="col">Rank</th>
             <th scope="col" className="num">Seconds</th>
             {PARTS.map(([part, word]) => (
-              <th key={part} scope="col" className="num capitalize">
+              <th key={part} scope="col" className="num first-letter:uppercase">
                 {word}
               </th>
             ))}
@@ -116,7 +137,7 @@ function Tops({ report, name }: { report: ProfileReport; name: keyof typeof TITL
   const found = together(report.reports, name).slice(0, TOPS);
   if (found.length === 0) return null;
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label={`${TITLES[name]}s`}>
         <thead>
           <tr>

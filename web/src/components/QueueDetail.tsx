@@ -6,7 +6,9 @@ import * as overview from '../api/overview';
 import type { CellShare, LedgerLine, Queue, QueueStanding } from '../api/types';
 import { count } from '../lib/format';
 import { amount, resources } from '../lib/shares';
+import { wide } from '../lib/wide';
 import { QueueManaging } from './QueueManaging';
+import { QueueWeeks } from './QueueWeeks';
 import { deviceTime } from './Receipts';
 import { Ago } from './Time';
 
@@ -31,6 +33,7 @@ export function QueueDetail({ queue }: { queue: Queue }) {
           {ledger && <Ledger lent={ledger.lent} borrowed={ledger.borrowed} />}
         </div>
       </div>
+      <QueueWeeks queue={queue.name} />
     </section>
   );
 }
@@ -56,7 +59,7 @@ const COLUMNS = [
 
 function Amounts({ standing }: { standing: QueueStanding }) {
   return (
-    <div className="min-w-0 overflow-x-auto">
+    <div {...wide} className="min-w-0 overflow-x-auto">
       <table className="grid-table">
         <thead>
           <tr>
@@ -87,7 +90,7 @@ function Amounts({ standing }: { standing: QueueStanding }) {
 
 function Owned({ cells, pinned }: { cells: CellShare[]; pinned: string[] }) {
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Cells that it owns">
         <thead>
           <tr>
@@ -132,7 +135,7 @@ function Ledger({ lent, borrowed }: { lent: LedgerLine[]; borrowed: LedgerLine[]
   const lines = [...lent.map((line) => ({ ...line, way: 'lent to' })), ...borrowed.map((line) => ({ ...line, way: 'borrowed from' }))];
   if (lines.length === 0) return <p className="py-1.5 pl-2.5 text-sm text-muted">It has lent nothing and borrowed nothing.</p>;
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Ledger">
         <thead>
           <tr>

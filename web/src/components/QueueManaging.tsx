@@ -8,6 +8,7 @@ import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { Limits, Queue, QueueLimits } from '../api/types';
 import { limited, limitLine, limitsOf, manages, ownLimit, WHO, type Who } from '../lib/managing';
+import { wide } from '../lib/wide';
 import { FormDialog } from './FormDialog';
 
 export function QueueManaging({ queue }: { queue: Queue }) {
@@ -85,7 +86,7 @@ function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: QueueL
   return (
     <FormDialog title={`Limits in ${queue.name}`} word="Set them" pending={save.isPending} error={save.error} line={limitLine(queue.name, said)} onSubmit={() => save.mutate()} onClose={onClose}>
       <p className="pb-2 text-sm text-muted">What its members may hold at most, not above the queue's own limits. An empty field is no limit.</p>
-      <div className="overflow-x-auto">
+      <div {...wide} className="overflow-x-auto">
         <table className="w-full text-sm">
           <thead>
             <tr>

@@ -5,6 +5,7 @@ import type { Figures, ShadowReport } from '../api/types';
 import { count } from '../lib/format';
 import { COLUMNS, hourOf, inWords, movedJobs } from '../lib/shadow';
 import { absolute } from '../lib/time';
+import { wide } from '../lib/wide';
 import { Both } from './Both';
 import { ShadowPicture } from './ShadowPicture';
 
@@ -55,7 +56,7 @@ function Rows({ label, head, rows }: { label: string; head: string; rows: readon
   const counted = rows.some((row) => row.otherwise !== undefined);
   if (rows.length === 0) return null;
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label={label}>
         <thead>
           <tr>
@@ -107,7 +108,7 @@ function Hours({ report }: { report: ShadowReport }) {
 function Differences({ report }: { report: ShadowReport }) {
   if (report.differences.length === 0) return <p className="text-sm text-muted">No decision differs.</p>;
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Decisions that differ">
         <thead>
           <tr>

@@ -10,6 +10,7 @@ import { chooseTheme, shownTheme } from '../lib/theme';
 import { AccountMenu } from './AccountMenu';
 import { AlertCount, useFiring } from './AlertCount';
 import { Dialog } from './Dialog';
+import { SessionEnded } from './SessionEnded';
 import { Troubles } from './Troubles';
 
 const Palette = lazy(() => import('./Palette'));
@@ -62,7 +63,9 @@ function Frame() {
             <Way to="/queues" also={['/line', '/receipts', '/what-if', '/policy-shadow', '/estimates']}>
               Queues
             </Way>
-            <Way to="/nodes">Nodes</Way>
+            <Way to="/nodes" also={['/timeline', '/benchmarks']}>
+              Nodes
+            </Way>
             <AlertsWay />
             <Way to="/usage" also={['/efficiency', '/fairness', '/idle']} narrow="lg">
               Usage
@@ -94,6 +97,7 @@ function Frame() {
         </div>
       </header>
       <Troubles />
+      <SessionEnded />
       <main id="main" className="mx-auto max-w-[1680px] px-3 pb-16 sm:px-5">
         <Outlet />
       </main>

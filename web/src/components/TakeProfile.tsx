@@ -58,6 +58,7 @@ export function TakeProfile({ job, going, onTaken }: { job: JobDetail; going: bo
         Take a profile
       </button>
       {!running && <p className="w-full text-xs text-muted">A profile is taken while tasks of the job run.</p>}
+      {(what === 'jax' || what === 'tensorflow') && <p className="w-full text-xs text-muted">The program has to open the profiler server of its framework.</p>}
       {what === 'torch' && !offered && <p className="w-full text-xs text-muted">PyTorch traces itself only if the job file says profile: true.</p>}
       {take.error && (
         <div className="w-full">

@@ -1,37 +1,79 @@
 /** The tasks of a job: where each runs, since when, how it ended; its earlier attempts a click away. */
 
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Fragment, useState } from 'react';
+import { useState } from 'react';
 import * as ask from '../api/queries';
 import { JOB_STATES, type JobDetail, type Task } from '../api/types';
+import { hand } from '../lib/download';
 import { partOf, ranges, shortNode } from '../lib/format';
+import { filtersTasks, tasksCsv, tasksOf, type TaskFilter } from '../lib/tasklist';
 import { Fault, Skeleton } from './Notices';
 import { exitTone, Glyph, Status, taskWord } from './Status';
 import { Ago, Span, Until } from './Time';
 import { numberOf, useAttempts } from './useAttempts';
+import { useRows } from './useRows';
 
 const route = getRouteApi('/frame/jobs/$ref');
 /** Fewer tasks than this are found by looking. */
 const FEW = 12;
-const AT_ONCE = 200;
 
 export function TaskTable({ job }: { job: JobDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const chosen = search.state ?? '';
-  const choose = (state: string) => void navigate({ search: { ...search, state: state || undefined }, replace: true });
+  const filter: TaskFilter = { state: search.state ?? '', exit: search.exit ?? '', node: search.node ?? '' };
+  const wanted = filtersTasks(filter);
+  const choose = (change: Partial<TaskFilter>) => {
+    const { state, exit, node } = { ...filter, ...change };
+    void navigate({ search: { ...search, state: state || undefined, exit: exit || undefined, node: node || undefined }, replace: true });
+  };
   return (
     <>
-      {(job.tasks.total > FEW || chosen) && <StateFilter chosen={chosen} onChoose={choose} />}
-      {chosen ? <Found job={job} state={chosen} /> : <Everyone job={job} />}
+      {(job.tasks.total > FEW || wanted) && (
+        <div role="search" aria-label="Tasks" className="flex flex-wrap items-center gap-x-3 gap-y-1 pt-2">
+          <StateFilter chosen={filter.state} onChoose={(state) => choose({ state })} />
+          <Word label="Exit code" hint="137, or !0" width="!w-28" value={filter.exit} onChange={(exit) => choose({ exit })} />
+          <Word label="Node" hint="a part of its name" width="!w-44" value={filter.node} onChange={(node) => choose({ node })} />
+        </div>
+      )}
+      {wanted ? <Found job={job} filter={filter} /> : <Everyone job={job} />}
+      {job.tasks.total > 0 && <Export job={job} filter={filter} />}
     </>
+  );
+}
+
+function Word({ label, hint, width, value, onChange }: { label: string; hint: string; width: string; value: string; onChange: (value: string) => void }) {
+  return (
+    <label className="inline-flex items-center gap-1.5 text-xs text-muted">
+      {label}
+      <input type="search" placeholder={hint} maxLength={100} className={`field ${width}`} value={value} onChange={(event) => onChange(event.target.value)} />
+    </label>
+  );
+}
+
+/** Gives all tasks, or those that the filter wants, to the browser as a file, and not only those that are shown. */
+function Export({ job, filter }: { job: JobDetail; filter: TaskFilter }) {
+  const client = useQueryClient();
+  const write = useMutation({
+    mutationFn: async () => {
+      const all = await client.fetchQuery(ask.allTasks(job.id));
+      const tasks = tasksOf(all, filter, taskWord);
+      hand(new Blob([tasksCsv(tasks, job.placement, taskWord)], { type: 'text/csv' }), `${job.name}-tasks.csv`);
+    },
+  });
+  return (
+    <p className="pt-2">
+      <button type="button" className="btn-bare -ml-1.5" disabled={write.isPending} onClick={() => write.mutate()}>
+        {write.isPending ? 'Reading' : 'Tasks as CSV'}
+      </button>
+      {write.error && <Fault error={write.error} />}
+    </p>
   );
 }
 
 function StateFilter({ chosen, onChoose }: { chosen: string; onChoose: (state: string) => void }) {
   return (
-    <div role="group" aria-label="State of the tasks" className="flex flex-wrap gap-1 pt-2">
+    <div role="group" aria-label="State of the tasks" className="flex flex-wrap gap-1">
       {JOB_STATES.map((state) => (
         <button
           key={state}
@@ -58,25 +100,25 @@ function Everyone({ job }: { job: JobDetail }) {
   return <Rows job={job} tasks={tasks} more={list.hasNextPage ? () => void list.fetchNextPage() : undefined} />;
 }
 
-/** The tasks in one state, wherever they are in the list. */
-function Found({ job, state }: { job: JobDetail; state: string }) {
-  const [shown, setShown] = useState(AT_ONCE);
+/** The tasks that a filter wants, wherever they are in the list. */
+function Found({ job, filter }: { job: JobDetail; filter: TaskFilter }) {
   const all = useQuery(ask.allTasks(job.id));
   if (all.error && !all.data) return <Fault error={all.error} retry={() => void all.refetch()} />;
   if (!all.data) return <Skeleton rows={4} />;
-  const tasks = all.data.filter((task) => taskWord(task) === state);
-  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">No task is {state}.</p>;
-  const more = tasks.length > shown ? () => setShown(shown + AT_ONCE) : undefined;
-  return <Rows job={job} tasks={tasks.slice(0, shown)} more={more} />;
+  const tasks = tasksOf(all.data, filter, taskWord);
+  const only = filter.state && !filter.exit && !filter.node;
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">{only ? `No task is ${filter.state}.` : 'No task is like this.'}</p>;
+  return <Rows job={job} tasks={tasks} more={undefined} />;
 }
 
 function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() => void) | undefined }) {
   const [open, setOpen] = useState('');
   const ranks = new Map(job.placement.map((each) => [`${each.role}-${each.index}`, each.rank]));
   const ranked = [...ranks.values()].some((rank) => rank !== null);
+  const drawn = useRows(tasks.length, -1);
   return (
     <div className="relative overflow-x-auto">
-      <table className="grid-table">
+      <table ref={drawn.table} className="grid-table" aria-label="Tasks of the job" aria-rowcount={tasks.length + 1}>
         <thead>
           <tr>
             <th>State</th>
@@ -92,30 +134,33 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
             </th>
           </tr>
         </thead>
-        <tbody>
-          {tasks.map((task) => {
-            const name = `${task.role}-${task.index}`;
-            return (
-              <Fragment key={name}>
-                <TaskRow
-                  job={job.id}
-                  log={job.allowed.includes('logs')}
-                  task={task}
-                  rank={ranked ? (ranks.get(name) ?? null) : undefined}
-                  open={open === name}
-                  onOpen={() => setOpen(open === name ? '' : name)}
-                />
-                {open === name && (
-                  <tr>
-                    <td colSpan={9} className="!bg-sunken !pl-8">
-                      <Attempts job={job.id} task={task} />
-                    </td>
-                  </tr>
-                )}
-              </Fragment>
-            );
-          })}
-        </tbody>
+        <Left height={drawn.above} />
+        {drawn.shown.map((at) => {
+          const task = tasks[at];
+          if (!task) return null;
+          const name = `${task.role}-${task.index}`;
+          return (
+            <tbody key={name} ref={drawn.measure} data-index={at}>
+              <TaskRow
+                at={at}
+                job={job.id}
+                log={job.allowed.includes('logs')}
+                task={task}
+                rank={ranked ? (ranks.get(name) ?? null) : undefined}
+                open={open === name}
+                onOpen={() => setOpen(open === name ? '' : name)}
+              />
+              {open === name && (
+                <tr>
+                  <td colSpan={9} className="!bg-sunken !pl-8">
+                    <Attempts job={job.id} task={task} />
+                  </td>
+                </tr>
+              )}
+            </tbody>
+          );
+        })}
+        <Left height={drawn.below} />
       </table>
       {more && (
         <button type="button" className="btn mt-2" onClick={more}>
@@ -126,7 +171,20 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
   );
 }
 
+/** The height of rows that are not drawn. */
+function Left({ height }: { height: number }) {
+  return (
+    height > 0 && (
+      <tbody aria-hidden>
+        <tr style={{ height }} />
+      </tbody>
+    )
+  );
+}
+
 interface RowProps {
+  /** Its place among the tasks that are shown. */
+  at: number;
   job: string;
   /** Whether the caller may read its log. */
   log: boolean;
@@ -137,11 +195,11 @@ interface RowProps {
   onOpen: () => void;
 }
 
-function TaskRow({ job, log, task, rank, open, onOpen }: RowProps) {
+function TaskRow({ at, job, log, task, rank, open, onOpen }: RowProps) {
   const name = `${task.role}-${task.index}`;
   const bad = task.exit && task.exit.code !== 0;
   return (
-    <tr data-task={name}>
+    <tr data-task={name} aria-rowindex={at + 2}>
       <td>
         <Status state={taskWord(task)} />
       </td>

@@ -5,7 +5,8 @@ import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
 import { useEffect, useRef, useState } from 'react';
 import { BASE, part } from '../api/client';
-import type { JobDetail } from '../api/types';
+import { ENDED, type JobDetail } from '../api/types';
+import { jobLine } from '../lib/cli';
 import { taskNames } from './JobLog';
 import { Empty } from './Notices';
 
@@ -21,7 +22,7 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
   const [round, setRound] = useState(0);
   if (job.state !== 'running')
     return (
-      <Empty title="There is no task to enter" line={`corral restart ${job.name}`}>
+      <Empty title="There is no task to enter" line={jobLine(ENDED.has(job.state) ? 'restart' : 'explain', job.id)}>
         A terminal opens in a running task; this job is {job.state}.
       </Empty>
     );

@@ -1,16 +1,18 @@
 /** Times that run on by themselves: one clock for the whole page, relative on the face, absolute on hover. */
 
 import { useSyncExternalStore } from 'react';
+import { serverNow } from '../lib/clock';
 import { absolute, ago, between, duration } from '../lib/time';
 
-let now = Date.now();
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
+
+/** The same through a second, as React asks for it several times while it draws. */
+const nowInSeconds = () => Math.floor(serverNow() / 1000) * 1000;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
-    now = Date.now();
     for (const each of listeners) each();
   }, 1000);
   return () => {
@@ -22,9 +24,9 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time, once a second. */
+/** The server's time in whole seconds, once a second. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now);
+  return useSyncExternalStore(subscribe, nowInSeconds);
 }
 
 export function Ago({ at }: { at: string | null }) {

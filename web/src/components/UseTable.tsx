@@ -2,7 +2,7 @@
 
 import { Link } from '@tanstack/react-router';
 import type { UsageReport, UsageRow } from '../api/types';
-import { hours, kilowattHours, lostPart, measuredWords, nameOf, number, readBy, usedHours, type By } from '../lib/usage';
+import { hours, idleHours, kilowattHours, measuredWords, nameOf, number, readBy, usedHours, usedPart, wastedPart, type By } from '../lib/usage';
 
 export function UseTable({ report }: { report: UsageReport }) {
   const by = readBy(report.by);
@@ -16,8 +16,10 @@ export function UseTable({ report }: { report: UsageReport }) {
           <tr>
             <th className="capitalize">{by}</th>
             <th className="num">Device-hours</th>
-            <th className="num max-sm:hidden">Lost</th>
-            <th className="num max-sm:hidden">Lost, %</th>
+            <th className="num max-sm:hidden">Used, %</th>
+            <th className="num max-md:hidden">Lost</th>
+            <th className="num max-md:hidden">Idle</th>
+            <th className="num max-sm:hidden">Wasted, %</th>
             <th className="num max-md:hidden">Task-hours</th>
             <th className="num max-lg:hidden">CPU-hours</th>
             <th className="num max-xl:hidden">CPU used</th>
@@ -34,13 +36,13 @@ export function UseTable({ report }: { report: UsageReport }) {
           {report.leftOut > 0 && (
             <tr>
               <td className="text-muted">{report.leftOut.toLocaleString('en')} more</td>
-              <td colSpan={8 + Number(energy) + Number(costs)} />
+              <td colSpan={10 + Number(energy) + Number(costs)} />
             </tr>
           )}
           {report.items.length > 1 && <Row row={report.total} by={by} costs={costs} energy={energy} all />}
         </tbody>
       </table>
-      {said && <p className="px-2.5 pt-1 text-xs text-muted max-xl:hidden">{said}</p>}
+      {said && <p className="px-2.5 pt-1 text-xs text-muted max-sm:hidden">{said}</p>}
     </>
   );
 }
@@ -60,8 +62,10 @@ function Row({ row, by, costs, energy, all = false }: { row: UsageRow; by: By; c
         )}
       </td>
       <td className="num">{hours(row.deviceSeconds)}</td>
-      <td className="num text-muted max-sm:hidden">{hours(row.lostDeviceSeconds)}</td>
-      <td className="num text-muted max-sm:hidden">{lostPart(row)}</td>
+      <td className="num text-muted max-sm:hidden">{usedPart(row)}</td>
+      <td className="num text-muted max-md:hidden">{hours(row.lostDeviceSeconds)}</td>
+      <td className="num text-muted max-md:hidden">{idleHours(row)}</td>
+      <td className="num text-muted max-sm:hidden">{wastedPart(row)}</td>
       <td className="num text-muted max-md:hidden">{hours(row.taskSeconds)}</td>
       <td className="num text-muted max-lg:hidden">{hours(row.cpuSeconds)}</td>
       <td className="num text-muted max-xl:hidden">{usedHours(row, row.usedCpuSeconds)}</td>

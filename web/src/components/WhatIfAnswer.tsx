@@ -5,6 +5,7 @@ import type { JobOutcome, QueueFigures, WhatIfAnswer as Answer } from '../api/ty
 import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { move, starts, told } from '../lib/whatif';
+import { wide } from '../lib/wide';
 import { BeforeAfter } from './BeforeAfter';
 import { Both } from './Both';
 import { GoalAnswer } from './GoalAnswer';
@@ -68,7 +69,7 @@ const COLUMNS: readonly [word: string, say: (figures: QueueFigures) => string, n
 function Queues({ answer, changed }: { answer: Answer; changed: boolean }) {
   if (answer.queues.length === 0) return null;
   return (
-    <div className="overflow-x-auto">
+    <div {...wide} className="overflow-x-auto">
       <table className="grid-table" aria-label="Queues">
         <thead>
           <tr>

@@ -17,15 +17,15 @@ export interface Checked {
   problems: Problem[];
   /** What of the file is left out. */
   notes: string[];
-  /** The text as a form; null where a form cannot change it, or where it holds more than its job. */
-  form: JobForm | null;
+  /** A role of the text as a form; null where a form cannot change it, or where it holds more than its job. */
+  form: (role: string) => JobForm | null;
 }
 
 async function check(text: string, given: Given, signal: AbortSignal): Promise<Checked> {
   const { from, set } = queryOf(given, text);
   const found = await call<Validation>('/validate', { method: 'POST', text, query: { from, set }, signal });
   const { valid, problems, notes, document } = found;
-  return { text, valid, problems, notes, form: document && notes.length === 0 ? formOf(text, document) : null };
+  return { text, valid, problems, notes, form: (role) => (document && notes.length === 0 ? formOf(text, document, role) : null) };
 }
 
 export function useValidation(text: string, given: Given = {}): { checked: Checked | undefined; problems: Problem[]; error: unknown } {

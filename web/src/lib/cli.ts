@@ -3,6 +3,14 @@
 import type { JobFilter } from '../api/queries';
 import { ENDED, type JobSummary } from '../api/types';
 
+/** What is asked for by a priority class (`PRIORITY_CLASSES` in `corral/spec/priority.py`): it and those above; `oppo` is below 0. */
+export const PRIORITIES: Record<string, { minPriority?: number; maxPriority?: number }> = {
+  crit: { minPriority: 120 },
+  prod: { minPriority: 100 },
+  test: { minPriority: 10 },
+  oppo: { maxPriority: -1 },
+};
+
 /** Quoted for a POSIX shell where it must be. */
 export function quote(word: string): string {
   return /^[\w@%+=:,./-][\w@%+=:,./~-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
@@ -15,6 +23,9 @@ export function listLine(filter: JobFilter): string {
   if (filter.queue) words.push('--queue', filter.queue);
   if (filter.tag) words.push('--tag', filter.tag);
   if (filter.q) words.push('--search', filter.q);
+  const { minPriority, maxPriority } = PRIORITIES[filter.priority ?? ''] ?? {};
+  if (minPriority !== undefined) words.push('--min-priority', String(minPriority));
+  if (maxPriority !== undefined) words.push('--max-priority', String(maxPriority));
   return words.map(quote).join(' ');
 }
 
@@ -25,10 +36,11 @@ export function refOf(job: Pick<JobSummary, 'id' | 'name' | 'user' | 'state'>, m
 }
 
 /** What submits a file as the page does: the flags stand for what goes with its text. */
-export function submitLine(given: { from?: string; parameters?: Record<string, string> }): string {
+export function submitLine(given: { from?: string; parameters?: Record<string, string>; folder?: string }): string {
   const words = ['corral', 'submit', '-f', 'job.yaml'];
   for (const [name, value] of Object.entries(given.parameters ?? {})) words.push('--set', `${name}=${value}`);
   if (given.from) words.push('--from', given.from);
+  if (given.folder) words.push('--code', given.folder);
   return words.map(quote).join(' ');
 }
 

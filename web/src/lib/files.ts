@@ -24,5 +24,11 @@ export function crumbs(path: string): Crumb[] {
   return names.map((name, at) => ({ name, path: names.slice(0, at + 1).join('/') }));
 }
 
+/** The last name of a path. */
+export const lastName = (path: string) => path.split('/').filter(Boolean).at(-1) ?? '';
+
+/** The folder that a path is in; the outermost one is empty. */
+export const parent = (path: string) => path.split('/').filter(Boolean).slice(0, -1).join('/');
+
 /** The path of `name` in the folder `path`. */
 export const inside = (path: string, name: string) => (path ? `${path}/${name}` : name);

@@ -50,6 +50,7 @@ const COLUMNS: Record<string, (charge: Charge, currency: string, account: string
   SubAccountName: ({ user }) => user,
   Tags: ({ queue, model }) => `{"queue": ${JSON.stringify(queue)}, "model": ${JSON.stringify(model)}}`,
   x_EnergyKilowattHours: ({ energyKwh }) => plain(energyKwh),
+  x_IdleQuantity: ({ idle }) => plain(idle),
   x_LostQuantity: ({ lost }) => plain(lost),
   x_UsedQuantity: ({ used }) => plain(used),
 };

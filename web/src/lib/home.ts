@@ -15,16 +15,19 @@ const VISIT_MS = 30 * MINUTE;
 
 /** The present visit of an account and the one before, as the browser keeps them. */
 export interface Visit {
-  /** When the page was last seen, in milliseconds of this machine's clock. */
+  /** When the page was last seen, in milliseconds of the server's clock. */
   seen: number;
   /** Up to when the reader knew what happened; null on the first visit. */
   known: number | null;
 }
 
-/** The visit that a look at the page belongs to. A time to come is one of a clock that was wrong, and counts as none. */
+/**
+ * The visit that a look at the page belongs to. A time to come is one of a clock that was wrong, and counts as none; one
+ * within a minute is the server's, which pages do not know exactly.
+ */
 export function visit(kept: Visit | null, now: number): Visit {
-  if (!kept || kept.seen > now) return { seen: now, known: null };
-  return { seen: now, known: now - kept.seen > VISIT_MS ? kept.seen : kept.known };
+  if (!kept || kept.seen >= now + MINUTE) return { seen: now, known: null };
+  return { seen: Math.max(now, kept.seen), known: now - kept.seen > VISIT_MS ? kept.seen : kept.known };
 }
 
 /** What is stored as text, or null where it is no visit. */

@@ -51,6 +51,12 @@ export function quantity(text: string): string {
   return /^\d+(\.\d+)?[A-Za-z]{0,2}$/.test(text) ? text : scalar(text);
 }
 
+/** A number of replicas, or `2-8` for an elastic role. */
+export function replicas(text: string): string {
+  const [, min, max] = /^\s*(\d+)\s*-\s*(\d+)\s*$/.exec(text) ?? [];
+  return min === undefined ? quantity(text) : `{min: ${min}, max: ${max}}`;
+}
+
 /** The short job file of a form; what has its default value is left out. */
 export function toYaml(form: JobForm): string {
   const lines = [`name: ${scalar(form.name)}`];
@@ -59,7 +65,7 @@ export function toYaml(form: JobForm): string {
   if (form.priority) lines.push(`priority: ${/^-?\d+$/.test(form.priority) ? form.priority : scalar(form.priority)}`);
   if (form.image) lines.push(`image: ${scalar(form.image)}`);
   lines.push('roles:', '  worker:');
-  if (form.replicas && form.replicas !== '1') lines.push(`    replicas: ${quantity(form.replicas)}`);
+  if (form.replicas && form.replicas !== '1') lines.push(`    replicas: ${replicas(form.replicas)}`);
   lines.push(`    resources: {${resources(form)}}`);
   lines.push(...commandLines(form.command));
   const near = [form.required && `required: ${scalar(form.required)}`, form.preferred && `preferred: ${scalar(form.preferred)}`];

@@ -26,7 +26,7 @@ it('leaves the last reason for waiting out of a job that is over', () => {
 it('saves a filter and reads it back as it was', () => {
   const filter = { state: 'running,failed', user: 'ada', q: 'llm', group: 'user' };
   expect(filterOf(savedOf('mine', filter))).toEqual(filter);
-  expect(savedOf('none', {})).toEqual({ name: 'none', state: [], user: '', queue: '', q: '', tag: '', order: '', group: '' });
+  expect(savedOf('none', {})).toEqual({ name: 'none', state: [], user: '', queue: '', q: '', tag: '', order: '', group: '', priority: '' });
 });
 
 it('gathers jobs by their user, in the order of the list', () => {

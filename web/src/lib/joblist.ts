@@ -46,8 +46,8 @@ export function filterOf(saved: SavedFilter): JobFilter {
 
 /** A filter of the list as it is saved. */
 export function savedOf(name: string, filter: JobFilter): SavedFilter {
-  const { state, user = '', queue = '', q = '', tag = '', order = '', group = '' } = filter;
-  return { name, state: (state?.split(',').filter(Boolean) ?? []) as SavedFilter['state'], user, queue, q, tag, order: order as SavedFilter['order'], group: group as SavedFilter['group'] };
+  const { state, user = '', queue = '', q = '', tag = '', order = '', group = '', priority = '' } = filter;
+  return { name, state: (state?.split(',').filter(Boolean) ?? []) as SavedFilter['state'], user, queue, q, tag, order: order as SavedFilter['order'], group: group as SavedFilter['group'], priority: priority as SavedFilter['priority'] };
 }
 
 /** The tags that a text names, with commas between them. */

@@ -81,12 +81,36 @@ it('writes a value where others are repeated', () => {
   expect(change({ name: 'other' }, text)).toBe(text.replace('name: digits', 'name: other'));
 });
 
+describe('of several roles', () => {
+  const text = TEXT.replace('code: .\n', '  ps: {replicas: 2, command: serve}\ncode: .\n');
+  const roles = [...document().spec.roles, { name: 'ps', image: '', command: ['sh', '-c', 'serve'], resources: { cpu: '1', memory: '0', devices: { count: 0, model: '' } } }];
+  const two = document({ roles });
+  it('each has a form of its own', () => {
+    expect(formOf(text, two, 'train')).toMatchObject({ devices: '1', replicas: '1' });
+    expect(formOf(text, two, 'ps')).toMatchObject({ name: 'digits', command: 'serve', replicas: '2' });
+  });
+  it('a change is made in the one that is shown', () => {
+    const form = formOf(text, two, 'ps')!;
+    expect(edited(text, form, { ...form, replicas: '4' }, 'ps')).toBe(text.replace('replicas: 2', 'replicas: 4'));
+  });
+});
+
+it('shows and writes an elastic role as a range', () => {
+  const text = TEXT.replace('    resources', '    replicas: {min: 2, max: 8}   # grows\n    resources');
+  const elastic = document({ replicaSpec: { role: 'train', replicas: 8, minReplicas: 2, maxReplicas: 8 } });
+  const form = formOf(text, elastic)!;
+  expect(form.replicas).toBe('2-8');
+  expect(edited(text, form, { ...form, replicas: '3-9' })).toBe(text.replace('min: 2, max: 8', 'min: 3, max: 9'));
+  expect(edited(text, form, { ...form, replicas: '4' })).toBe(text.replace('{min: 2, max: 8}', '4'));
+  expect(formOf(text.replace('max: 8', 'max: 8, start: 3'), elastic)).toBeNull();
+  expect(toYaml({ ...NEW_JOB, replicas: '2-8' })).toContain('replicas: {min: 2, max: 8}');
+});
+
 it('writes files of the form anew', () => {
   expect(edited(toYaml(NEW_JOB), NEW_JOB, { ...NEW_JOB, queue: 'research' })).toBe(toYaml({ ...NEW_JOB, queue: 'research' }));
 });
 
 it.each([
-  ['two roles', TEXT.replace('code: .\n', '  more: {command: x}\n')],
   ['a canonical document', 'apiVersion: corral.dev/v1\nkind: UnifiedJob\nspec: {}\n'],
   ['a file of OpenPAI', 'protocolVersion: 2\nname: j\ntaskRoles: {}\n'],
   ['what is no YAML', 'name: [a'],
@@ -106,5 +130,6 @@ it.each([
   [TEXT, 'yes'],
   ['name: [', 'unread'],
   ['{"apiVersion": "corral/v1", "kind": "UnifiedJob", "spec": {"roles": []}}', 'more'],
-  ['name: x\nroles: {a: {command: "true"}, b: {command: "true"}}\n', 'more'],
+  ['name: x\nroles: {a: {command: "true"}, b: {command: "true"}}\n', 'yes'],
+  ['name: x\nroles: {a: {command: "true"}, b: [1]}\n', 'more'],
 ])('tells a text that a form can change from others: %#', (text, can) => expect(formable(text)).toBe(can));

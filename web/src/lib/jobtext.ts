@@ -2,21 +2,21 @@
 
 import { isAlias, isMap, isScalar, parse, parseDocument, type Document, type Node, type Pair, type YAMLMap } from 'yaml';
 import type { JobDocument } from '../api/types';
-import { fromDocument, quantity, same, scalar, toYaml, type JobForm } from './jobform';
+import { fromDocument, quantity, replicas, same, scalar, toYaml, type JobForm } from './jobform';
 
-type Path = readonly string[];
+export type Path = readonly string[];
 type Field = keyof JobForm;
 
-const ORDER = ['name', 'framework', 'queue', 'priority', 'image', 'replicas', 'resources', 'cpu', 'memory', 'devices', 'command', 'count', 'model', 'roles', 'topology', 'required', 'preferred'];
+const ORDER = ['name', 'framework', 'queue', 'priority', 'image', 'after', 'array', 'tags', 'retry', 'maxDuration', 'deadline', 'idle', 'nodeSelector', 'storages', 'secrets', 'inputs', 'outputs', 'replicas', 'resources', 'cpu', 'memory', 'devices', 'command', 'ports', 'env', 'count', 'model', 'roles', 'topology', 'required', 'preferred'];
 /** What only files of other languages, and canonical ones, have at their top. */
 const OTHERS = ['apiVersion', 'kind', 'spec', 'protocolVersion', 'jobName', 'document'];
 
 /** The fields of a short job file; `document` is what the server read in it. None where the form could not show them. */
-export function formOf(text: string, document: JobDocument): JobForm | null {
+export function formOf(text: string, document: JobDocument, wanted = ''): JobForm | null {
   const file = read(text);
-  const role = file && roleOf(file);
+  const role = file && roleOf(file, wanted);
   if (!file || !role) return null;
-  const form = fromDocument(document, role);
+  const form = fromDocument(alone(document, role), role);
   const command = at(file, ['roles', role, 'command']);
   if (!form || !isScalar(command) || typeof command.value !== 'string') return null;
   for (const field of Object.keys(form) as Field[]) {
@@ -24,7 +24,18 @@ export function formOf(text: string, document: JobDocument): JobForm | null {
     if (isScalar(node) && node.anchor) return null; // others repeat it, who would change with it
     if (isScalar(node) && node.value !== null) form[field] = written(node.value, node.source);
   }
-  return form;
+  const range = at(file, ['roles', role, 'replicas']);
+  if (!isMap(range)) return form;
+  const { min, max, ...others } = range.toJS(file) as Record<string, unknown>;
+  if (!Number.isInteger(min) || !Number.isInteger(max) || Object.keys(others).length > 0 || range.anchor) return null;
+  return { ...form, replicas: `${String(min)}-${String(max)}` };
+}
+
+/** A document with one of its roles alone, one replica of it: how many there are the file says. */
+function alone(document: JobDocument, role: string): JobDocument {
+  const { spec } = document;
+  const replicaSpec = { ...spec.replicaSpec, role, replicas: 1, minReplicas: 1, maxReplicas: 1 };
+  return { ...document, spec: { ...spec, roles: spec.roles.filter((each) => each.name === role), replicaSpec } };
 }
 
 /** Whether a form can change a text: `unread` where it is no file that can be read, `more` where it is one of other words. */
@@ -34,12 +45,12 @@ export function formable(text: string): 'yes' | 'more' | 'unread' {
   return roleOf(file) ? 'yes' : 'more';
 }
 
-/** The text with what differs between two forms; null where it is no file that a form can change. */
-export function edited(text: string, before: JobForm, after: JobForm): string | null {
+/** The text with what differs between two forms of a role; null where it is no file that a form can change. */
+export function edited(text: string, before: JobForm, after: JobForm, role = ''): string | null {
   if (text === toYaml(before)) return toYaml(after);
   let changed: string | null = text;
   for (const field of Object.keys(after) as Field[])
-    if (changed !== null && after[field] !== before[field]) changed = setField(changed, field, after[field]);
+    if (changed !== null && after[field] !== before[field]) changed = setField(changed, field, after[field], role);
   return changed;
 }
 
@@ -49,7 +60,7 @@ export function codeOf(text: string): string {
   return JSON.stringify((file?.toJS() as Record<string, unknown> | undefined)?.code ?? '');
 }
 
-function read(text: string): Document.Parsed | null {
+export function read(text: string): Document.Parsed | null {
   try {
     const file = parseDocument(text, { logLevel: 'error' });
     file.toJS(); // refuses aliases that explode
@@ -59,16 +70,17 @@ function read(text: string): Document.Parsed | null {
   }
 }
 
-/** The one role of a short job file. */
-function roleOf(file: Document.Parsed): string | null {
+/** The named role of a short job file, or else its first. */
+export function roleOf(file: Document.Parsed, wanted = ''): string | null {
   if (OTHERS.some((key) => file.has(key))) return null;
   const roles = file.get('roles', true);
-  if (!isMap(roles) || roles.items.length !== 1) return null;
-  const { key, value } = roles.items[0]!;
-  return isScalar(key) && typeof key.value === 'string' && isMap(value) ? key.value : null;
+  if (!isMap(roles) || roles.items.length === 0) return null;
+  if (!roles.items.every(({ key, value }) => isScalar(key) && typeof key.value === 'string' && isMap(value))) return null;
+  const names = roles.items.map(({ key }) => (key as { value: string }).value);
+  return names.includes(wanted) ? wanted : names[0]!;
 }
 
-function at(file: Document.Parsed, path: Path): unknown {
+export function at(file: Document.Parsed, path: Path): unknown {
   return file.getIn(path, true);
 }
 
@@ -90,16 +102,17 @@ function pathOf(file: Document.Parsed, role: string, field: Field): Path {
   return [field];
 }
 
-function setField(text: string, field: Field, value: string): string | null {
+function setField(text: string, field: Field, value: string, wanted: string): string | null {
   const file = read(text);
-  const role = file && roleOf(file);
+  const role = file && roleOf(file, wanted);
   if (!file || !role) return null;
   const path = pathOf(file, role, field);
   const above = path.slice(0, -1);
   const node = at(file, above);
   if (field === 'command') return write(text, path, scalar(value), value);
+  if (field === 'replicas' && value) return write(text, path, replicas(value));
   if (value === '' && field !== 'name' && field !== 'cpu') return file.hasIn(path) ? remove(text, path) : text;
-  const source = ['replicas', 'devices', 'cpu', 'memory'].includes(field) ? quantity(value || '0') : field === 'priority' && /^-?\d+$/.test(value) ? value : scalar(value);
+  const source = ['devices', 'cpu', 'memory'].includes(field) ? quantity(value || '0') : field === 'priority' && /^-?\d+$/.test(value) ? value : scalar(value);
   if (path.length > 1 && (isScalar(node) || isAlias(node)) && (field === 'model' || field === 'preferred')) {
     const kept = text.slice(node.range![0], node.range![1]);
     return write(text, above, `{${field === 'model' ? 'count' : 'required'}: ${kept}, ${field}: ${source}}`);
@@ -108,7 +121,7 @@ function setField(text: string, field: Field, value: string): string | null {
 }
 
 /** The text with YAML in the place of a path; `lines`: a text that may be written as a block. */
-function write(text: string, path: Path, source: string, lines?: string): string {
+export function write(text: string, path: Path, source: string, lines?: string): string {
   const file = read(text)!;
   const value: unknown = lines ?? parse(source);
   const node = at(file, path) as Node | undefined;
@@ -123,7 +136,7 @@ function write(text: string, path: Path, source: string, lines?: string): string
   return proved(text, next, path, value);
 }
 
-function remove(text: string, path: Path): string {
+export function remove(text: string, path: Path): string {
   const file = read(text)!;
   const map = (path.length > 1 ? at(file, path.slice(0, -1)) : file.contents) as YAMLMap;
   const index = map.items.findIndex((pair) => isScalar(pair.key) && pair.key.value === path[path.length - 1]);
@@ -183,10 +196,10 @@ function indented(column: number, lines: string): string {
   return lines.replace(/\n+$/, '').split('\n').map((line) => (line ? ' '.repeat(column + 2) + line : '')).join('\n');
 }
 
-/** A new key after those that come before it. */
+/** A new key after those that come before it; a name of somebody's own goes last. */
 function inserted(text: string, map: YAMLMap, key: string, source: string, lines?: string): string {
   const pairs = map.items as Pair<Node, Node>[];
-  const before = pairs.filter((pair) => ORDER.indexOf(nameOf(pair)) >= 0 && ORDER.indexOf(nameOf(pair)) < ORDER.indexOf(key)).at(-1);
+  const before = ORDER.indexOf(key) < 0 ? pairs.at(-1) : pairs.filter((pair) => ORDER.indexOf(nameOf(pair)) >= 0 && ORDER.indexOf(nameOf(pair)) < ORDER.indexOf(key)).at(-1);
   const line = `${key}: ${lines?.includes('\n') ? JSON.stringify(lines) : source}`;
   if (map.flow || pairs.length === 0) {
     const place = before?.value?.range?.[1] ?? map.range![0] + 1;

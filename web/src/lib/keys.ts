@@ -27,7 +27,7 @@ export const KEYS: readonly Key[] = [
   { keys: 'g s', does: 'Go to the storages' },
   { keys: 'g u', does: 'Go to users and groups' },
   { keys: 'g a', does: 'Go to your account' },
-  { keys: '1 – 6', does: 'Overview, log, events, document, terminal, profiles of a job' },
+  { keys: '1 – 7', does: 'Overview, log, events, document, terminal, profiles, outputs of a job' },
   { keys: 't', does: 'Dark or light' },
   { keys: '?', does: 'These keys' },
   { keys: 'Esc', does: 'Leave a field, close a window' },

@@ -15,6 +15,7 @@ export const PLACES: readonly Place[] = [
   { name: 'Home', to: '/home', words: 'mine my needs' },
   { name: 'Compare jobs', to: '/compare', words: 'difference diff' },
   { name: 'Submit a job', to: '/submit', words: 'new run file' },
+  { name: 'Templates', to: '/templates', words: 'marketplace share items' },
   { name: 'Queues', to: '/queues', words: 'shares quota virtual clusters' },
   { name: 'Waiting list', to: '/line', words: 'line order' },
   { name: 'Receipts', to: '/receipts', words: 'preemption yielded' },
@@ -22,6 +23,8 @@ export const PLACES: readonly Place[] = [
   { name: 'What if', to: '/what-if', words: 'question goal plan' },
   { name: 'Policy shadow', to: '/policy-shadow', words: 'candidate compare', admin: true },
   { name: 'Nodes', to: '/nodes', words: 'machines devices health drain' },
+  { name: 'Devices over time', to: '/timeline', words: 'gantt timeline history forecast' },
+  { name: 'Benchmarks', to: '/benchmarks', words: 'measure slow compare history', admin: true },
   { name: 'Alerts', to: '/alerts', words: 'silence firing' },
   { name: 'Usage and budgets', to: '/usage', words: 'cost accounting' },
   { name: 'Efficiency', to: '/efficiency', words: 'asked used' },
@@ -31,6 +34,7 @@ export const PLACES: readonly Place[] = [
   { name: 'Storages', to: '/storages', words: 'files data' },
   { name: 'Users', to: '/users', words: 'accounts people', admin: true },
   { name: 'Many users at once', to: '/users/batch', words: 'csv import', admin: true },
+  { name: 'Audit log', to: '/audit', words: 'who did what refused', admin: true },
   { name: 'Groups', to: '/groups', words: 'teams members' },
   { name: 'Account', to: '/account', words: 'password tokens notifications sessions' },
 ];
@@ -58,6 +62,7 @@ export const VERBS: readonly Verb[] = [
   { name: 'resume', does: 'let it run again', fits: live },
   { name: 'restart', does: 'run it again from the start' },
   { name: 'edit', does: 'its priority, duration or queue', fits: ({ state }) => state === 'waiting' },
+  { name: 'tag', does: 'add and remove its tags' },
   { name: 'delete', does: 'remove it and its logs', fits: ({ state }) => ENDED.has(state) },
 ];
 

@@ -1,11 +1,15 @@
 /** What a profile says, in words and shapes. */
 
-import type { ProfileReport, ProfileTop, ProfileView, RankTimes } from '../api/types';
+import type { ProfileCurve, ProfileReport, ProfileTop, ProfileView, RankTimes } from '../api/types';
+import { bytes } from './bytes';
 import { between, duration } from './time';
 
-export const KINDS: Record<ProfileView['what'], string> = { python: 'Functions', stacks: 'Stacks', torch: 'PyTorch trace' };
+export const KINDS: Record<ProfileView['what'], string> = { python: 'Functions', stacks: 'Stacks', torch: 'PyTorch trace', jax: 'JAX trace', tensorflow: 'TensorFlow trace', memory: 'Memory', system: 'Machine' };
 /** The longest profile of each kind in seconds; stacks take no time. */
-export const LONGEST: Record<ProfileView['what'], number> = { python: 60, stacks: 0, torch: 10 };
+export const LONGEST: Record<ProfileView['what'], number> = { python: 60, stacks: 0, torch: 10, jax: 10, tensorflow: 10, memory: 30, system: 60 };
+
+/** Whether a kind of profile is a trace of a framework. */
+export const isTrace = (what: string) => ['torch', 'jax', 'tensorflow'].includes(what);
 
 type Part = 'computing' | 'exposedCommunication' | 'copies' | 'dataWaits';
 /** The parts of a rank's time, with their words and colours; the rest is idle. */
@@ -15,6 +19,11 @@ export const PARTS: readonly (readonly [part: Part, word: string, colour: string
   ['copies', 'copies', 'oklch(var(--hue-edge) 0.12 300)'],
   ['dataWaits', 'waits for data', 'var(--fail)'],
 ];
+
+/** The parts of the critical path in words. */
+export const STRETCH: Record<ProfileReport['path'][number]['part'], string> = {
+  computing: 'computing', exposed_communication: 'communication', copies: 'copies', data_waits: 'waits for data', idle: 'idle, or Python',
+};
 
 export const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -69,5 +78,27 @@ export function progress(profile: ProfileView, now: number): { share: number; wo
 export function summary(report: ProfileReport): string {
   const ranks = report.ranks.length === 1 ? '1 rank' : `${report.ranks.length.toLocaleString('en')} ranks`;
   if (report.what === 'python') return `${report.samples.toLocaleString('en')} samples of ${ranks}`;
+  if (report.what === 'memory') return `${bytes(report.samples * 1024)} grew in ${ranks}`;
   return ranks;
+}
+
+/** Bytes by which something grew, with their sign. */
+export const grown = (size: number) => `${size < 0 ? '−' : '+'}${bytes(Math.abs(size))}`;
+
+/** A figure with its unit. */
+export const amount = (value: number, unit: string) => `${value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 2 : 0 })} ${unit}`.trim();
+
+/** A curve in a box of `width` by `height`, from 0 to its greatest point. */
+export function curvePath(points: readonly number[], width: number, height: number): string {
+  const most = Math.max(...points, 0);
+  const step = width / (points.length || 1);
+  return points
+    .map((value, at) => `${at ? 'L' : 'M'}${round(step * (at + 0.5))} ${round(most > 0 ? height * (1 - value / most) : height)}`)
+    .join('');
+}
+
+/** A curve in words, for those who cannot see the picture. */
+export function curveWords({ name, unit, points, most }: ProfileCurve): string {
+  const [first, last] = [points[0] ?? 0, points.at(-1) ?? 0];
+  return `${name}: ${amount(first, unit)} at the beginning, ${amount(last, unit)} at the end, ${amount(most, unit)} at most`;
 }

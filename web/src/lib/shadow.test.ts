@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { ShadowReport } from '../api/types';
-import { inWords, movedJobs, part, shadowLine, shadowRequest } from './shadow';
+import type { RunningShadow, ShadowReport } from '../api/types';
+import { inWords, movedJobs, part, runningInWords, runningRequest, shadowLine, shadowRequest } from './shadow';
 
 const NOW = Date.parse('2026-11-28T12:34:56Z');
 const BARE = { policy: 'srtf', documents: '', hours: '24', anew: false };
@@ -43,4 +43,39 @@ it('tells which jobs move, and by how much at least', () => {
 
 it('draws a bar of anything that is not nothing', () => {
   expect([part(null, 5), part(0, 5), part(5, 5), part(1, 100_000), part(0, 0)]).toEqual([0, 0, 1, 0.005, 0]);
+});
+
+it('begins a running shadow some hours back, and lets it go on for a week', () => {
+  expect(runningRequest(BARE, NOW)).toEqual({ policy: 'srtf', documents: '', since: '2026-11-27T12:34:00Z', hours: 192, anew: false });
+  expect(runningRequest({ policy: ' las ', documents: 'kind: Queue', hours: '168', anew: true }, NOW)).toEqual({ policy: 'las', documents: 'kind: Queue', since: '2026-11-21T12:34:00Z', hours: 336, anew: true });
+});
+
+const running: RunningShadow = {
+  state: 'running',
+  candidate: 'srtf',
+  user: 'ann',
+  askedAt: '2026-11-28T12:34:00.000Z',
+  begin: '2026-11-27T12:34:00.000Z',
+  end: '2026-12-05T12:34:00.000Z',
+  anew: false,
+  reportedAt: null,
+  nextAt: null,
+  progress: null,
+  trouble: '',
+  error: null,
+};
+
+it('tells how a running shadow stands', () => {
+  const began = 'srtf decides beside the policy in force, from 11-27 12:34 UTC on. ann began it.';
+  expect(runningInWords(running)).toEqual([began, 'It goes on until 12-05 12:34 UTC. A report is being made.', 'There is no report yet.']);
+  const waits = { ...running, anew: true, nextAt: '2026-11-28T14:01:30.000Z', reportedAt: '2026-11-28T13:01:30.000Z', trouble: 'Another policy is being compared.' };
+  expect(runningInWords(waits)).toEqual([
+    'srtf decides beside the policy in force, anew each hour, from 11-27 12:34 UTC on. ann began it.',
+    'It goes on until 12-05 12:34 UTC. The next report comes at 11-28 14:01 UTC.',
+    'Another policy is being compared.',
+    'The report goes up to 11-28 13:01 UTC.',
+  ]);
+  expect(runningInWords({ ...running, state: 'stopped' })[1]).toBe('It was stopped.');
+  expect(runningInWords({ ...running, state: 'done' })[1]).toBe('It ended at 12-05 12:34 UTC.');
+  expect(runningInWords({ ...running, state: 'failed', error: { status: 503, code: 'question-too-long', message: 'It took too long.', problems: [] } })[1]).toBe('It ended: It took too long.');
 });

@@ -1,6 +1,6 @@
 /** A candidate policy beside the one in force, as the page holds it, as the server takes it, as a command, and its report in words. */
 
-import type { Figures, HourRow, Moved, ShadowReport } from '../api/types';
+import type { Figures, HourRow, Moved, RunningShadow, ShadowReport } from '../api/types';
 import { quote } from './cli';
 import { count } from './format';
 import { duration } from './time';
@@ -27,7 +27,10 @@ export const USUAL_HOURS = '24';
 
 /** When a candidate of so many hours begins, to the minute; empty: a day ago, as the server has it. */
 function since(hours: string, now: number): string {
-  if (hours === USUAL_HOURS) return '';
+  return hours === USUAL_HOURS ? '' : hoursAgo(hours, now);
+}
+
+function hoursAgo(hours: string, now: number): string {
   const minute = Math.floor(now / 60_000) - Number(hours) * 60;
   return `${new Date(minute * 60_000).toISOString().slice(0, 19)}Z`;
 }
@@ -35,6 +38,32 @@ function since(hours: string, now: number): string {
 /** The body of `POST /policy-shadow`. */
 export function shadowRequest({ policy, documents, hours, anew }: Candidate, now: number): Record<string, unknown> {
   return { policy: policy.trim(), documents: documents.trim() ? documents : '', since: since(hours, now), anew };
+}
+
+/** The hours that a candidate goes on by itself. */
+const GOES_ON = 168;
+
+/** The body of `POST /running-shadow`: it begins so many hours back, and goes on for a week. */
+export function runningRequest({ policy, documents, hours, anew }: Candidate, now: number): Record<string, unknown> {
+  return { policy: policy.trim(), documents: documents.trim() ? documents : '', since: hoursAgo(hours, now), hours: Number(hours) + GOES_ON, anew };
+}
+
+const hourAndDay = (at: string) => `${at.slice(5, 10)} ${at.slice(11, 16)} UTC`;
+
+/** How a running shadow stands, in a few sentences. */
+export function runningInWords(shadow: RunningShadow): string[] {
+  const { state, candidate, user, begin, end, anew, reportedAt, nextAt, progress, trouble, error } = shadow;
+  const how = anew ? ', anew each hour' : '';
+  const found = [`${candidate} decides beside the policy in force${how}, from ${hourAndDay(begin)} on. ${user} began it.`];
+  if (state === 'running') {
+    const now = nextAt === null ? (progress?.says ?? 'A report is being made.') : `The next report comes at ${hourAndDay(nextAt)}.`;
+    found.push(`It goes on until ${hourAndDay(end)}. ${now}`);
+  } else {
+    found.push(state === 'done' ? `It ended at ${hourAndDay(end)}.` : state === 'stopped' ? 'It was stopped.' : `It ended: ${error?.message ?? 'it failed.'}`);
+  }
+  if (trouble) found.push(trouble);
+  found.push(reportedAt === null ? 'There is no report yet.' : `The report goes up to ${hourAndDay(reportedAt)}.`);
+  return found;
 }
 
 /** The command that asks the same; documents are in a folder of their own. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Budget, Charge, UsageReport, UsageRow } from '../api/types';
 import { focusCsv } from './focus';
-import { amount, asked, budgetBar, ceiling, chartWords, csvCell, daysOf, kilowattHours, lostPart, measuredWords, nameOf, OTHERS, period, reportCsv, stacks, usageLine, usedHours } from './usage';
+import { amount, asked, budgetBar, ceiling, chartWords, csvCell, daysOf, kilowattHours, idleHours, measuredWords, nameOf, OTHERS, period, reportCsv, stacks, usageLine, usedHours, usedPart, wastedPart } from './usage';
 
 const NOW = Date.parse('2026-03-02T15:00:00Z');
 const charge = (begin: string, user: string, quantity: number, more: Partial<Charge> = {}): Charge => ({
@@ -16,6 +16,7 @@ const charge = (begin: string, user: string, quantity: number, more: Partial<Cha
   unitPrice: 2,
   cost: quantity * 2,
   used: 0,
+  idle: 0,
   energyKwh: 0,
   ...more,
 });
@@ -67,25 +68,32 @@ describe('a chart', () => {
 
 const row = (key: string, more: Partial<UsageRow> = {}): UsageRow => ({
   key, name: '', deviceSeconds: 3600, lostDeviceSeconds: 900, taskSeconds: 3600, cpuSeconds: 7200, memoryGibSeconds: 0,
-  measuredTaskSeconds: 0, usedCpuSeconds: 0, usedMemoryGibSeconds: 0, energyJoules: 0, cost: null, ...more,
+  measuredTaskSeconds: 0, usedCpuSeconds: 0, usedMemoryGibSeconds: 0, energyJoules: 0, measuredDeviceSeconds: 0, usedDeviceSeconds: 0, idleDeviceSeconds: 0, cost: null, ...more,
 });
 
 describe('a report', () => {
   it('names what has no name', () => {
     expect(nameOf('job', row('1abc', { name: 'train' }))).toBe('train');
     expect([nameOf('tag', row('')), nameOf('model', row('')), nameOf('user', row(''))]).toEqual(['(no tag)', '(no model)', '(removed)']);
-    expect([lostPart(row('a')), lostPart(row('a', { deviceSeconds: 0 }))]).toEqual(['25 %', '']);
   });
   it('says what was used of what was asked for, and of how much of the time', () => {
     const measured = row('a', { measuredTaskSeconds: 1800, usedCpuSeconds: 5400, energyJoules: 1_800_000 });
     expect([usedHours(measured, measured.usedCpuSeconds), kilowattHours(measured)]).toEqual(['1.50', '0.500']);
     expect([usedHours(row('a'), 0), kilowattHours(row('a'))]).toEqual(['', '']);
     expect(measuredWords(measured)).toBe('Tasks were measured for 50 % of their time: what was used, and the energy, are of that part.');
-    expect([measuredWords(row('a', { measuredTaskSeconds: 3590 })), measuredWords(row('', { taskSeconds: 0 }))]).toEqual(['', '']);
+    const whole = { measuredTaskSeconds: 3590, measuredDeviceSeconds: 3590 };
+    expect([measuredWords(row('a', whole)), measuredWords(row('', { taskSeconds: 0, deviceSeconds: 0 }))]).toEqual(['', '']);
+    expect(measuredWords(row('a', { ...whole, measuredDeviceSeconds: 1800 }))).toBe('The use of devices was measured for 50 % of theirs: used and idle ones are of that part.');
+  });
+  it('says what was used of devices, and what was wasted of them', () => {
+    const measured = row('a', { measuredDeviceSeconds: 1800, usedDeviceSeconds: 720, idleDeviceSeconds: 360 });
+    expect([usedPart(measured), idleHours(measured), wastedPart(measured)]).toEqual(['40 %', '0.10', '35 %']);
+    expect([usedPart(row('a')), idleHours(row('a')), wastedPart(row('a'))]).toEqual(['', '', '25 %']);
+    expect(wastedPart(row('a', { deviceSeconds: 0, lostDeviceSeconds: 0 }))).toBe('');
   });
   it('is a file that no spreadsheet takes for formulas', () => {
     const report: UsageReport = { begin: 'B', end: 'E', by: 'tag', total: row(''), items: [row('=1+1', { name: 'a,"b"' })], leftOut: 0, currency: '' };
-    expect(reportCsv(report).split('\n')[1]).toBe(`'=1+1,"a,""b""",B,E,3600,900,3600,7200,0,0,0,0,0,,`);
+    expect(reportCsv(report).split('\n')[1]).toBe(`'=1+1,"a,""b""",B,E,3600,900,3600,7200,0,0,0,0,0,0,0,0,,`);
     expect(csvCell('@x')).toBe("'@x");
   });
   it('is FOCUS by charge', () => {

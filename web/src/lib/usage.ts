@@ -114,10 +114,18 @@ export function nameOf(by: By, { key, name }: Pick<UsageRow, 'key' | 'name'>): s
   return key || (NAMELESS[by] ?? '(removed)');
 }
 
-/** The part of device-hours that came to nothing, in percent; '' where nothing was used. */
-export function lostPart({ deviceSeconds, lostDeviceSeconds }: UsageRow): string {
-  return deviceSeconds ? `${Math.round((100 * lostDeviceSeconds) / deviceSeconds)} %` : '';
+/** The part of device-hours that came to nothing or was idle, in percent; '' where nothing was held. */
+export function wastedPart({ deviceSeconds, lostDeviceSeconds, idleDeviceSeconds }: UsageRow): string {
+  return deviceSeconds ? `${Math.round((100 * (lostDeviceSeconds + idleDeviceSeconds)) / deviceSeconds)} %` : '';
 }
+
+/** The mean use of devices in percent, of the time in which it was measured; '' where it was not. */
+export function usedPart({ measuredDeviceSeconds, usedDeviceSeconds }: UsageRow): string {
+  return measuredDeviceSeconds ? `${Math.round((100 * usedDeviceSeconds) / measuredDeviceSeconds)} %` : '';
+}
+
+/** Device-hours of idle devices; '' where no use was measured. */
+export const idleHours = (row: UsageRow) => (row.measuredDeviceSeconds ? hours(row.idleDeviceSeconds) : '');
 
 /** What was measured, in hours; '' where nothing was. */
 export const usedHours = (row: UsageRow, seconds: number) => (row.measuredTaskSeconds ? hours(seconds) : '');
@@ -126,10 +134,17 @@ export const usedHours = (row: UsageRow, seconds: number) => (row.measuredTaskSe
 export const kilowattHours = ({ energyJoules }: UsageRow) => (energyJoules ? number(energyJoules / 3_600_000, 3) : '');
 
 /** Of how much of the tasks' time the measured amounts are; '' where of all. */
-export function measuredWords({ measuredTaskSeconds, taskSeconds }: UsageRow): string {
-  const percent = taskSeconds ? (100 * measuredTaskSeconds) / taskSeconds : 100;
-  return percent >= 99.5 ? '' : `Tasks were measured for ${Math.round(percent)} % of their time: what was used, and the energy, are of that part.`;
+export function measuredWords({ measuredTaskSeconds, taskSeconds, measuredDeviceSeconds, deviceSeconds }: UsageRow): string {
+  const tasks = percentOf(measuredTaskSeconds, taskSeconds);
+  const devices = percentOf(measuredDeviceSeconds, deviceSeconds);
+  const said = [];
+  if (tasks < ALL_PERCENT) said.push(`Tasks were measured for ${Math.round(tasks)} % of their time: what was used, and the energy, are of that part.`);
+  if (measuredDeviceSeconds && devices < ALL_PERCENT) said.push(`The use of devices was measured for ${Math.round(devices)} % of theirs: used and idle ones are of that part.`);
+  return said.join(' ');
 }
+
+const ALL_PERCENT = 99.5;
+const percentOf = (part: number, whole: number) => (whole ? (100 * part) / whole : 100);
 
 /** What a chart shows, in words. */
 export function chartWords(stacked: readonly Stack[], by: Charted, what: string, days: readonly string[]): string {
@@ -151,10 +166,10 @@ export const csv = (rows: readonly (readonly (string | number | null)[])[]) => r
 
 /** A report as the file that `corral usage -o csv` writes. */
 export function reportCsv(report: UsageReport): string {
-  const head = [report.by, 'name', 'from', 'to', 'device_seconds', 'lost_device_seconds', 'task_seconds', 'cpu_seconds', 'memory_gib_seconds', 'measured_task_seconds', 'used_cpu_seconds', 'used_memory_gib_seconds', 'energy_joules', 'cost', 'currency'];
+  const head = [report.by, 'name', 'from', 'to', 'device_seconds', 'lost_device_seconds', 'task_seconds', 'cpu_seconds', 'memory_gib_seconds', 'measured_task_seconds', 'used_cpu_seconds', 'used_memory_gib_seconds', 'energy_joules', 'measured_device_seconds', 'used_device_seconds', 'idle_device_seconds', 'cost', 'currency'];
   const rows = report.items.map((row) => [
     row.key, row.name, report.begin, report.end, row.deviceSeconds, row.lostDeviceSeconds, row.taskSeconds, row.cpuSeconds, row.memoryGibSeconds,
-    row.measuredTaskSeconds, row.usedCpuSeconds, row.usedMemoryGibSeconds, row.energyJoules, row.cost, report.currency,
+    row.measuredTaskSeconds, row.usedCpuSeconds, row.usedMemoryGibSeconds, row.energyJoules, row.measuredDeviceSeconds, row.usedDeviceSeconds, row.idleDeviceSeconds, row.cost, report.currency,
   ]);
   return csv([head, ...rows]);
 }

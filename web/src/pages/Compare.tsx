@@ -72,6 +72,9 @@ function Choice({ job }: { job: string }) {
           </button>
         </Empty>
       )}
+      <p className="pt-4">
+        <CommandLine line={jobLine('diff', first.data?.id ?? 'JOB', 'OTHER')} className="-ml-1.5" />
+      </p>
     </>
   );
 }

@@ -152,13 +152,15 @@ function Chosen({ document }: { document: string }) {
       />
       {shown > 0 && (
         <>
-          <div className="flex flex-wrap items-center gap-x-1 gap-y-2 pt-6 pb-3" role="tablist" aria-label="What is shown">
-            <Choice chosen={against === undefined} onClick={() => set({ against: undefined })}>
-              {`Revision ${shown}`}
-            </Choice>
-            <Choice chosen={against !== undefined} onClick={() => set({ against: String(shown - 1) })}>
-              Changes
-            </Choice>
+          <div className="flex flex-wrap items-center gap-x-1 gap-y-2 pt-6 pb-3">
+            <div className="flex gap-1" role="tablist" aria-label="What is shown">
+              <Choice chosen={against === undefined} onClick={() => set({ against: undefined })}>
+                {`Revision ${shown}`}
+              </Choice>
+              <Choice chosen={against !== undefined} onClick={() => set({ against: String(shown - 1) })}>
+                Changes
+              </Choice>
+            </div>
             {against !== undefined && <Against shown={shown} latest={latest ?? shown} against={Number(against) || 0} onChange={(each) => set({ against: String(each) })} />}
           </div>
           {against === undefined ? <Text kind={kind} name={name} revision={shown} /> : <Changes kind={kind} name={name} before={Number(against) || 0} after={shown} />}

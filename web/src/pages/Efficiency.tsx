@@ -13,6 +13,7 @@ import { QueueChoice } from '../components/QueueChoice';
 import { UsageTabs } from '../components/UsageTabs';
 import { UserChoice } from '../components/UserChoice';
 import { useTitle } from '../components/useTitle';
+import { serverToday } from '../lib/clock';
 import { efficiencyLine, sumWords } from '../lib/efficiency';
 import { asked, period } from '../lib/usage';
 
@@ -24,7 +25,7 @@ export function Efficiency() {
   const navigate = route.useNavigate();
   const { data: me } = useQuery(askMe);
   const { queue = '', user = '' } = search;
-  const today = new Date().toISOString().slice(0, 10);
+  const today = serverToday();
   const chosen = useMemo(() => period(search, Date.parse(today), USUAL), [search, today]);
   const report = useQuery(ask.efficiency({ ...asked(chosen), user: user || undefined, queue: queue || undefined }));
   const set = (change: Partial<typeof search>) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
@@ -42,7 +43,11 @@ export function Efficiency() {
       </div>
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
-      {report.data && report.data.items.length === 0 && <Empty title="No job ran in this time" />}
+      {report.data && report.data.items.length === 0 && (
+        <Empty title="No job ran in this time">
+          Choose a longer time, or another queue or user. A job counts from the start of its first task.
+        </Empty>
+      )}
       {report.data && report.data.items.length > 0 && (
         <>
           <ul aria-label="Summary" className="max-w-[80ch] space-y-1 pt-5 text-sm [&_li:first-child]:text-base [&_li:first-child]:font-medium">

@@ -11,6 +11,7 @@ import { QueueChoice } from '../components/QueueChoice';
 import { QueueTabs } from '../components/QueueTabs';
 import { useTitle } from '../components/useTitle';
 import { bias, DAYS, estimatesLine, held, span } from '../lib/estimates';
+import { wide } from '../lib/wide';
 
 const route = getRouteApi('/frame/estimates');
 
@@ -63,7 +64,7 @@ export function Estimates() {
 
 function Figures({ queues }: { queues: readonly QueueEstimates[] }) {
   return (
-    <div className="overflow-x-auto pt-5">
+    <div {...wide} className="overflow-x-auto pt-5">
       <table aria-label="Estimates by queue" className="w-full text-sm">
         <thead>
           <tr className="border-b border-line-strong text-left text-xs text-muted">

@@ -9,6 +9,7 @@ import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { UsageTabs } from '../components/UsageTabs';
 import { useTitle } from '../components/useTitle';
+import { serverToday } from '../lib/clock';
 import { fairnessLine, fairnessWords, ratioWords, weeksUpTo } from '../lib/fairness';
 import { duration } from '../lib/time';
 import { hours, number } from '../lib/usage';
@@ -19,7 +20,7 @@ const WEEKS = 53;
 export function Fairness() {
   const { week = '' } = route.useSearch();
   const navigate = route.useNavigate();
-  const today = new Date().toISOString().slice(0, 10);
+  const today = serverToday();
   const offered = useMemo(() => weeksUpTo(Date.parse(today), WEEKS), [today]);
   const shown = week || offered[1] || '';
   const report = useQuery(ask.fairness(week));
@@ -46,7 +47,11 @@ export function Fairness() {
       </div>
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
-      {report.data && report.data.items.length === 0 && <Empty title="No queue wanted devices in this week" />}
+      {report.data && report.data.items.length === 0 && (
+        <Empty title="No queue wanted devices in this week">
+          Choose another week. A queue has a line here when its jobs held devices, or waited for some, during the week.
+        </Empty>
+      )}
       {report.data && report.data.items.length > 0 && (
         <>
           <ul aria-label="Summary" className="max-w-[80ch] space-y-1 py-2 text-sm">

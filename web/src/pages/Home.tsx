@@ -186,7 +186,7 @@ function ChangesPart({ user, jobs }: { user: string; jobs: readonly JobSummary[]
           <span className="text-xs font-normal text-muted">
             <Ago at={new Date(known).toISOString()} />
             {found.length > 0 && (
-              <button type="button" className="link pl-3" onClick={know}>
+              <button type="button" className="link pl-3" onClick={() => know(Date.parse(found[0]!.at))}>
                 Seen
               </button>
             )}

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
-import { lazy, Suspense, type ReactNode } from 'react';
+import { lazy, Suspense, useState, type ReactNode } from 'react';
 import { ApiError } from '../api/client';
 import * as ask from '../api/queries';
 import type { JobDetail } from '../api/types';
@@ -15,6 +15,7 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
 import { showPresent } from '../components/Tabs';
+import { TagMany } from '../components/TagMany';
 import { Ago, Span, Sum } from '../components/Time';
 import { WorkDone } from '../components/WorkDone';
 import { useTitle } from '../components/useTitle';
@@ -23,9 +24,10 @@ import { heldOf } from '../lib/format';
 import { useKeys } from '../lib/keys';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
+const JobOutputs = lazy(() => import('../components/JobOutputs'));
 const JobProfiles = lazy(() => import('../components/JobProfiles'));
 const route = getRouteApi('/frame/jobs/$ref');
-const TABS = ['overview', 'log', 'events', 'document', 'terminal', 'profiles'] as const;
+const TABS = ['overview', 'log', 'events', 'document', 'terminal', 'profiles', 'outputs'] as const;
 type Tab = (typeof TABS)[number];
 /** What the caller must be allowed to do with the job for a part to be shown. */
 const NEEDS: Partial<Record<Tab, string>> = { log: 'logs', terminal: 'exec', profiles: 'profile' };
@@ -97,6 +99,11 @@ function Page({ job }: { job: JobDetail }) {
             <JobProfiles job={job} profile={search.profile} before={search.before} onChoice={(choice) => void navigate({ search: { ...search, ...choice }, replace: true })} />
           </Suspense>
         )}
+        {tab === 'outputs' && (
+          <Suspense fallback={<Skeleton />}>
+            <JobOutputs job={job} />
+          </Suspense>
+        )}
       </div>
       <p className="pt-4">
         <CommandLine line={commandOf(tab, job, refOf(job, me?.user), search.task, search.attempt)} className="-ml-1.5" />
@@ -111,6 +118,7 @@ function commandOf(tab: Tab, job: JobDetail, ref: string, task = '', attempt = '
   if (tab === 'events') return jobLine('events', ref);
   if (tab === 'document') return `${jobLine('get', ref)} ${job.allowed.includes('environment') ? '--file' : '-o yaml'}`;
   if (tab === 'profiles') return jobLine('profile', ref, '--all');
+  if (tab === 'outputs') return jobLine('outputs', ref);
   if (tab === 'terminal') return jobLine('exec', ref, task || `${job.roles[0]?.name ?? 'worker'}-0`);
   return jobLine(job.state === 'waiting' ? 'explain' : 'get', ref);
 }
@@ -118,6 +126,7 @@ function commandOf(tab: Tab, job: JobDetail, ref: string, task = '', attempt = '
 function Header({ job }: { job: JobDetail }) {
   const ended = job.endedAt !== null;
   const held = heldOf(job);
+  const [tagging, setTagging] = useState(false);
   return (
     <header>
       <div className="flex flex-wrap items-start gap-x-6 gap-y-3">
@@ -133,7 +142,13 @@ function Header({ job }: { job: JobDetail }) {
                 {tag.startsWith('array:') ? 'the whole array' : tag}
               </Link>
             ))}
+            {job.allowed.includes('tag') && (
+              <button type="button" className="link text-xs" onClick={() => setTagging(true)}>
+                {job.tags.length > 0 ? 'Change tags' : 'Add tags'}
+              </button>
+            )}
           </p>
+          {tagging && <TagMany jobs={[job]} onClose={() => setTagging(false)} onDone={() => setTagging(false)} />}
         </div>
         <span className="grow" />
         <JobActions job={job} />

@@ -174,6 +174,7 @@ function NoJobs({ filter, onClear }: { filter: JobFilter; onClear: () => void })
     );
   return (
     <Empty title="No job matches">
+      Each state, word, user, queue and tag that is chosen above leaves jobs out.{' '}
       <button type="button" className="link" onClick={onClear}>
         Show all jobs
       </button>

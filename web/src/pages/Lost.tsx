@@ -9,7 +9,7 @@ import { answers, isOutage } from '../lib/offline';
 export function NotFound() {
   useTitle('Not found');
   return (
-    <div className="mx-auto max-w-xl px-5 py-20">
+    <main className="mx-auto max-w-xl px-5 py-20">
       <h1 className="text-xl font-semibold">There is no such page</h1>
       <p className="pt-2 text-muted">
         The address may be mistyped. A job is found by its name or id with the search of the{' '}
@@ -18,7 +18,7 @@ export function NotFound() {
         </Link>
         .
       </p>
-    </div>
+    </main>
   );
 }
 

@@ -9,12 +9,15 @@ import * as ask from '../api/queries';
 import type { Amounts, Cordon, Health, Node } from '../api/types';
 import { BesideCorral } from '../components/BesideCorral';
 import { CommandLine } from '../components/Copy';
+import { DeviceLinks } from '../components/DeviceLinks';
 import { HealthCounts } from '../components/HealthCounts';
 import { NodeActions } from '../components/NodeActions';
 import { NodeHealth } from '../components/NodeHealth';
 import { NodeRow } from '../components/NodeRow';
+import { NodeTabs } from '../components/NodeTabs';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Totals } from '../components/Totals';
+import { DeviceStrip, PEEKED_HOURS, UsePeek } from '../components/UsePeek';
 import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
 import { bytes, count, cpus, shortNode } from '../lib/format';
@@ -61,6 +64,7 @@ export function Nodes() {
   return (
     <section className="pt-5">
       <h1 className="sr-only">Nodes</h1>
+      <NodeTabs />
       {top ? <Totals top={top} /> : <Skeleton rows={2} />}
       <div className="flex flex-wrap items-center gap-3 pt-5 pb-2">
         <input
@@ -73,6 +77,9 @@ export function Nodes() {
           onChange={(event) => set({ q: event.target.value || undefined })}
           onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
         />
+        <Link to="/timeline" className="link text-sm">
+          Devices over time
+        </Link>
         <HealthCounts health={ledger?.items ?? []} q={q} onChoose={(next) => set({ q: next || undefined })} />
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
@@ -160,9 +167,11 @@ function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LinePro
   return (
     <tr data-node={node.name}>
       <td>
-        <button type="button" aria-expanded={open} onClick={onOpen} className="font-medium hover:underline">
-          {shortNode(node.name)}
-        </button>
+        <UsePeek node={node.name} devices={node.devices.length}>
+          <button type="button" aria-expanded={open} onClick={onOpen} className="font-medium hover:underline">
+            {shortNode(node.name)}
+          </button>
+        </UsePeek>
         <div className={`max-w-72 text-xs ${node.ready ? 'text-muted' : 'text-fail'}`} title={node.reason || `last changed ${node.seenAt}`}>
           {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
         </div>
@@ -217,6 +226,7 @@ function Devices({ node, health }: { node: Node; health: Health | undefined }) {
             <th className="max-sm:hidden">Within</th>
             <th>Health</th>
             <th>Held by</th>
+            <th className="max-md:hidden">Last {PEEKED_HOURS} h</th>
           </tr>
         </thead>
         <tbody>
@@ -242,10 +252,14 @@ function Devices({ node, health }: { node: Node; health: Health | undefined }) {
                   <span className="text-faint">free</span>
                 )}
               </td>
+              <td className="max-md:hidden">
+                <DeviceStrip node={node.name} device={device.index} label={`Device ${device.index}`} />
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
+      <DeviceLinks node={node} />
     </div>
   );
 }

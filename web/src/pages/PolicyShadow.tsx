@@ -11,11 +11,13 @@ import { Empty, Fault } from '../components/Notices';
 import { Problems } from '../components/Problems';
 import { QuestionProgress } from '../components/QuestionProgress';
 import { QueueTabs } from '../components/QueueTabs';
+import { RunningShadow, useBeginShadow } from '../components/RunningShadow';
 import { ShadowAnswer } from '../components/ShadowAnswer';
 import { type Comparing, useComparison } from '../components/useComparison';
 import { useTitle } from '../components/useTitle';
+import { serverNow } from '../lib/clock';
 import { Choice, FileText, Options } from '../components/WhatIfFields';
-import { type Candidate, HOURS, PRESETS, shadowLine, shadowRequest, USUAL_HOURS } from '../lib/shadow';
+import { type Candidate, HOURS, PRESETS, runningRequest, shadowLine, shadowRequest, USUAL_HOURS } from '../lib/shadow';
 import { clock } from '../lib/time';
 
 const route = getRouteApi('/frame/policy-shadow');
@@ -44,9 +46,16 @@ function Shadow() {
     setCandidate(next);
     void navigate({ search: (now) => ({ ...now, policy: next.policy || undefined, documents: next.documents || undefined, hours: next.hours === USUAL_HOURS ? undefined : next.hours, anew: next.anew ? 'yes' : undefined }), replace: true });
   };
-  const send = (event: FormEvent) => {
+  const begin = useBeginShadow(() => show(''));
+  const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (!comparing.isPending) comparing.ask(shadowRequest(candidate, Date.now()));
+    const { submitter } = event.nativeEvent as SubmitEvent;
+    if (submitter?.getAttribute('name') === 'begin') {
+      if (!begin.isPending) begin.mutate(runningRequest(candidate, serverNow()));
+    } else if (!comparing.isPending) {
+      begin.reset();
+      comparing.ask(shadowRequest(candidate, serverNow()));
+    }
   };
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-6 pt-4 lg:grid-cols-[18rem_minmax(0,1fr)]">
@@ -55,16 +64,20 @@ function Shadow() {
         <button type="submit" className="btn btn-main w-full justify-center" aria-disabled={comparing.isPending}>
           {comparing.isPending ? 'Comparing' : 'Compare'}
         </button>
+        <button type="submit" name="begin" className="btn w-full justify-center" aria-disabled={begin.isPending}>
+          Go on hour by hour
+        </button>
         <QuestionProgress asking={comparing} noun="comparison" />
-        <CommandLine line={shadowLine(candidate, Date.now())} className="-ml-1.5" />
+        <CommandLine line={shadowLine(candidate, serverNow())} className="-ml-1.5" />
       </form>
-      <Outcome comparing={comparing} comparison={comparison} />
+      <Outcome comparing={comparing} comparison={comparison} refusal={begin.error ?? undefined} />
     </div>
   );
 }
 
-function Outcome({ comparing, comparison }: { comparing: Comparing; comparison: string }) {
-  const { error, report } = comparing;
+function Outcome({ comparing, comparison, refusal }: { comparing: Comparing; comparison: string; refusal?: Error }) {
+  const { report } = comparing;
+  const error = refusal ?? comparing.error;
   const problems = error instanceof ApiError ? error.problems : [];
   return (
     <div className="min-w-0 scroll-mt-16" aria-live="polite">
@@ -76,6 +89,7 @@ function Outcome({ comparing, comparison }: { comparing: Comparing; comparison: 
           <p className="max-w-[60ch] text-sm text-muted">
             A candidate policy decides beside the one in force on the same requests and machines, as the server's journal has them. The report says where it would have decided otherwise, and what that would have changed. It never acts.
           </p>
+          <RunningShadow />
           <Kept />
         </>
       )}

@@ -2,13 +2,13 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { StorageView } from '../api/types';
 import { ChangeQuestion } from '../components/ChangeQuestion';
 import { CommandLine } from '../components/Copy';
-import { FileTable } from '../components/FileTable';
+import { FileTable, type Lead } from '../components/FileTable';
 import { Granted } from '../components/Granted';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { StorageDialog } from '../components/StorageDialog';
@@ -23,7 +23,8 @@ const route = getRouteApi('/frame/storages/$name');
 
 export function Storage() {
   const { name } = route.useParams();
-  const { path = '' } = route.useSearch();
+  const { path = '', file = '' } = route.useSearch();
+  const lead = useMemo(() => leadOf(name), [name]);
   const { data: me } = useQuery(ask.me);
   const list = useQuery(teams.storages);
   const storage = list.data?.items.find((each) => each.name === name);
@@ -43,7 +44,11 @@ export function Storage() {
       {storage && !storage.browsable ? (
         <Empty title="Only tasks see it">The machines mount it for tasks; the server does not reach its folder.</Empty>
       ) : (
-        list.data && <FileTable key={path} storage={name} path={path} />
+        list.data && (
+          <FileTable key={path} place={teams.ofStorage(name)} name={name} path={path} file={file} Lead={lead}>
+            A job whose file names the storage, as in <code>storages: [{name}]</code>, sees this folder. What it writes appears here.
+          </FileTable>
+        )
       )}
       <div className="flex flex-wrap justify-between gap-2 pt-4">
         <CommandLine line={`corral storages browse ${quote(name)}${path && ` ${quote(path)}`}`} className="-ml-1.5" />
@@ -54,6 +59,14 @@ export function Storage() {
     </section>
   );
 }
+
+const leadOf =
+  (name: string): Lead =>
+  ({ path, file, className, label, children }) => (
+    <Link to="/storages/$name" params={{ name }} search={{ path: path || undefined, file }} className={className} aria-label={label}>
+      {children}
+    </Link>
+  );
 
 function Changes({ name }: { name: string }) {
   const navigate = route.useNavigate();

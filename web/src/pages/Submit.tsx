@@ -5,18 +5,24 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, call } from '../api/client';
 import { copyOf, queryOf, type Given } from '../api/copy';
+import { templateCopy } from '../api/templates';
 import type { JobDetail, Problem, Trial } from '../api/types';
+import { CodeFolder, type SentCode } from '../components/CodeFolder';
 import { CommandLine } from '../components/Copy';
 import { JobFields } from '../components/JobFields';
+import { MoreFields } from '../components/MoreFields';
 import { Fault } from '../components/Notices';
 import { Problems } from '../components/Problems';
+import { RoleChoice } from '../components/RoleChoice';
+import { ShareTemplate } from '../components/ShareTemplate';
 import { useTitle } from '../components/useTitle';
 import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
 import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
 import { NEW_JOB, requestKey, toYaml } from '../lib/jobform';
 import { submitLine } from '../lib/cli';
-import { edited, formable } from '../lib/jobtext';
+import { rolesOf } from '../lib/jobmore';
+import { codeOf, edited, formable } from '../lib/jobtext';
 
 /** What a file that was kept has in the place of a secret. */
 const MASK = '******';
@@ -30,12 +36,15 @@ interface Options {
 
 export function Submit() {
   const navigate = route.useNavigate();
-  const { from } = route.useSearch();
+  const { from, template } = route.useSearch();
   const [form, setForm] = useState(NEW_JOB);
   const [text, setText] = useState(() => toYaml(NEW_JOB));
   const [byHand, setByHand] = useState(false);
-  const [follows, setFollows] = useState(!from); // whether the form shows what the text says
+  const [follows, setFollows] = useState(!from && !template); // whether the form shows what the text says
+  const [sharing, setSharing] = useState(false);
+  const [chosen, setRole] = useState('');
   const [given, setGiven] = useState<Given>({});
+  const [sendsCode, setSendsCode] = useState(false);
   const key = useRef({ text: '', key: '' });
   const editor = useRef<EditorHandle>(null);
   const { checked, problems, error } = useValidation(text, given);
@@ -43,8 +52,8 @@ export function Submit() {
 
   const [original, setOriginal] = useState<unknown>(null);
   useEffect(() => {
-    if (!from) return;
-    copyOf(from).then(
+    if (!from && !template) return;
+    (from ? copyOf(from) : templateCopy(template!)).then(
       (copy) => {
         setFollows(false);
         setByHand(true);
@@ -56,13 +65,14 @@ export function Submit() {
         setOriginal(error);
       },
     );
-  }, [from]);
+  }, [from, template]);
   const current = checked?.text === text;
   useEffect(() => {
     if (!byHand || !current) return;
-    if (checked.form) setForm(checked.form);
-    if (checked.form || checked.valid) setFollows(checked.form !== null);
-  }, [byHand, current, checked]);
+    const found = checked.form(chosen);
+    if (found) setForm(found);
+    if (found || checked.valid) setFollows(found !== null);
+  }, [byHand, current, checked, chosen]);
 
   const trial = useMutation({
     onMutate: (): void => submit.reset(), // one answer at a time
@@ -71,12 +81,16 @@ export function Submit() {
   const submit = useMutation({
     onMutate: (): void => trial.reset(),
     mutationFn: (options: Options) => {
-      if (key.current.text !== text) key.current = { text, key: requestKey() };
+      const sent = JSON.stringify([text, given.code]);
+      if (key.current.text !== sent) key.current = { text: sent, key: requestKey() };
       const headers = { 'Idempotency-Key': key.current.key };
       return call<JobDetail>('/jobs', { method: 'POST', text, headers, query: { ...queryOf(given, text), ...options } });
     },
     onSuccess: (job) => void navigate({ to: '/jobs/$ref', params: { ref: job.id } }),
   });
+  const send = () => {
+    if (!sendsCode) submit.mutate({});
+  };
   const edit = (next: string) => {
     if (next === text) return;
     setByHand(true);
@@ -84,7 +98,16 @@ export function Submit() {
     trial.reset();
     submit.reset();
   };
+  const latest = useRef(text);
+  latest.current = text;
+  const takeCode = (code: SentCode | null) =>
+    setGiven((before) => {
+      const { code: _, codeSaid: __, folder: ___, ...rest } = before;
+      return code ? { ...rest, code: code.digest, codeSaid: codeOf(latest.current), folder: code.folder } : rest;
+    });
   const reads = useMemo(() => formable(text), [text]);
+  const roles = useMemo(() => rolesOf(text), [text]);
+  const role = roles.includes(chosen) ? chosen : (roles[0] ?? '');
   const more = reads === 'more' || (current && checked.valid && !follows);
   return (
     <section className="pt-5">
@@ -93,21 +116,36 @@ export function Submit() {
         <Link to="/notebook" className="link text-sm">
           Start a notebook
         </Link>
+        <Link to="/templates" className="link text-sm">
+          Begin with a template
+        </Link>
       </div>
       {original !== null && <Fault error={original} />}
       <form
         className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 pt-4 lg:grid-cols-2"
         onSubmit={(event) => {
           event.preventDefault();
-          submit.mutate({});
+          send();
         }}
       >
         <div className="min-w-0">
+          {reads === 'yes' && (
+            <RoleChoice
+              roles={roles}
+              role={role}
+              onChoose={(next) => {
+                setRole(next);
+                setByHand(true);
+              }}
+              onText={edit}
+              text={text}
+            />
+          )}
           <JobFields
             form={form}
             disabled={!follows || reads !== 'yes'}
             onChange={(next) => {
-              const changed = edited(text, form, next);
+              const changed = edited(text, form, next, role);
               if (changed === null) return; // a file with mistakes is corrected by hand
               setForm(next);
               setByHand(false);
@@ -116,10 +154,12 @@ export function Submit() {
               submit.reset();
             }}
           />
+          <MoreFields text={text} role={role} disabled={!follows || reads !== 'yes'} onText={edit} />
+          <CodeFolder onCode={takeCode} onBusy={setSendsCode} unused={given.codeSaid !== codeOf(text)} />
           <WhyGreyed more={more} mistaken={reads === 'unread' || (!follows && problems.length > 0)} />
         </div>
         <div className="flex min-w-0 flex-col gap-3">
-          <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
+          <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={send} />
           <Beside given={given} secrets={text.includes(MASK)} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
           <LeftOut notes={current ? checked.notes : []} />
@@ -130,17 +170,21 @@ export function Submit() {
           {trial.error && <Refused error={trial.error} again={(options) => submit.mutate(options)} />}
           {submit.error && <Refused error={submit.error} again={(options) => submit.mutate(options)} />}
           <div className="flex flex-wrap items-center gap-2">
-            <button type="submit" className="btn btn-main !h-9 !px-5" disabled={submit.isPending}>
+            <button type="submit" className="btn btn-main !h-9 !px-5" disabled={submit.isPending || sendsCode}>
               {submit.isPending ? 'Submitting' : 'Submit'}
             </button>
             <button type="button" className="btn !h-9" onClick={() => trial.mutate()} disabled={trial.isPending}>
               Would it start now?
+            </button>
+            <button type="button" className="btn !h-9" onClick={() => setSharing(true)}>
+              Save as a template
             </button>
             <span className="grow" />
             <CommandLine line={submitLine(given)} />
           </div>
         </div>
       </form>
+      {sharing && <ShareTemplate file={text} name={form.name} onClose={() => setSharing(false)} />}
     </section>
   );
 }

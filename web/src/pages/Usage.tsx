@@ -14,6 +14,7 @@ import { UseChart } from '../components/UseChart';
 import { UserChoice } from '../components/UserChoice';
 import { UseTable } from '../components/UseTable';
 import { useTitle } from '../components/useTitle';
+import { serverToday } from '../lib/clock';
 import { hand } from '../lib/download';
 import { focusCsv } from '../lib/focus';
 import { asked, daysOf, isCharted, period, readBy, reportCsv, stacks, usageLine, WAYS, type By, type Charted, type Period, type Shown } from '../lib/usage';
@@ -26,7 +27,7 @@ export function Usage() {
   const navigate = route.useNavigate();
   const by = readBy(search.by);
   const { queue = '', user = '' } = search;
-  const today = new Date().toISOString().slice(0, 10);
+  const today = serverToday();
   const chosen = useMemo(() => period(search, Date.parse(today)), [search, today]);
   const whose = { ...asked(chosen), user: user || undefined, queue: queue || undefined };
   const report = useQuery(ask.usage(by, whose));
@@ -39,7 +40,11 @@ export function Usage() {
       <Choices by={by} chosen={chosen} onChange={set} />
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
-      {report.data && report.data.items.length === 0 && <Empty title="Nothing was used in this time" />}
+      {report.data && report.data.items.length === 0 && (
+        <Empty title="Nothing was used in this time">
+          Choose a longer time, or another queue or user. What a task holds counts from its start, also while it runs.
+        </Empty>
+      )}
       {report.data && report.data.items.length > 0 && (
         <>
           {isCharted(by) ? <Chart by={by} chosen={chosen} whose={whose} costs={report.data.currency} /> : <p className="pt-4 text-xs text-muted">Use by day is shown by user, queue and model.</p>}

@@ -53,7 +53,11 @@ export function Users() {
               New user
             </button>
           </div>
-          {shown.length === 0 ? <Empty title="No user is found" /> : <Table users={shown.slice(0, drawn)} onEdit={setEditing} onAsk={setAsking} />}
+          {shown.length === 0 ? (
+          <Empty title="No user is found" line="corral users add NAME">
+            Search by a part of a name, an address or a group. New accounts are made one by one with New user, or many at once from a file.
+          </Empty>
+        ) : <Table users={shown.slice(0, drawn)} onEdit={setEditing} onAsk={setAsking} />}
           {shown.length > drawn && (
             <p className="pt-3">
               <button type="button" className="btn" onClick={() => setDrawn(drawn + DRAWN)}>

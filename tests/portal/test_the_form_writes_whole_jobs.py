@@ -1,0 +1,77 @@
+"""The form writes several roles, elastic roles, environment, data, arrays and limits into the file, and reads them."""
+
+from __future__ import annotations
+
+import yaml
+from playwright.sync_api import Page, expect
+
+from tests.portal.harness import Portal
+from tests.portal.test_jobs_are_cloned import lines_of
+
+TEXT = """\
+# of two roles
+name: wide   # kept
+roles:
+  first: {replicas: 2, command: "true", resources: {cpu: 1}}
+  second:
+    resources: {cpu: 1}
+    command: "true"
+    env: {A: "1"}   # kept, too
+"""
+
+
+def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(
+    page: Page, portal: Portal
+) -> None:
+    page.goto("/submit")
+    page.get_by_label("Name", exact=True).fill("wide")
+    page.get_by_label("Command").fill('test "$SHARED$OWN" = yes')
+    page.get_by_label("New role").fill("helper")
+    page.get_by_role("button", name="Add role").click()
+    roles = page.get_by_role("group", name="Role")
+    expect(roles.get_by_role("button", name="helper")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Command")).to_have_value("true")
+    page.get_by_label("Command").fill('test "$SHARED$OWN" = yesmine')
+    page.get_by_label("Replicas").fill("1-2")
+    page.get_by_text("Environment, data, arrays").click()
+    page.get_by_label("Environment of all roles").fill("SHARED=yes")
+    page.get_by_label("Environment of this role").fill("OWN=mine")
+    page.get_by_label("Longest run").fill("10m")
+    page.get_by_label("Retries after failures").fill("0")
+    page.get_by_label("Tags").fill("nightly wide")
+    page.get_by_label("Array of jobs").fill("2/1")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    written = yaml.safe_load(lines_of(page))
+    assert written["roles"]["helper"]["replicas"] == {"min": 1, "max": 2}
+    assert written["roles"]["helper"]["env"] == {"OWN": "mine"} and "env" not in written["roles"]["worker"]
+    assert (written["array"], written["tags"]) == ({"size": 2, "maxParallel": 1}, ["nightly", "wide"])
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.get_by_role("heading", name="wide-0")).to_be_visible()
+    for job in ("wide-0", "wide-1"):
+        assert portal.client.wait(job, timeout=240)["state"] == "succeeded"
+
+
+def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) -> None:
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    editor.fill(TEXT)
+    roles = page.get_by_role("group", name="Role")
+    expect(page.get_by_label("Replicas")).to_have_value("2")
+    roles.get_by_role("button", name="second").click()
+    expect(page.get_by_label("Replicas")).to_have_value("1")
+    page.get_by_label("Replicas").fill("3")
+    page.get_by_text("Environment, data, arrays").click()
+    own = page.get_by_label("Environment of this role")
+    expect(own).to_have_value("A=1")
+    own.fill("A=1\nB")
+    expect(page.get_by_text("Write NAME=value, one a line.")).to_be_visible()
+    own.fill("A=1\nB=x y")
+    expect(editor).to_contain_text('B: "x y"')
+    changed = TEXT.replace(
+        "    resources: {cpu: 1}\n    command", "    replicas: 3\n    resources: {cpu: 1}\n    command"
+    )
+    assert lines_of(page) == changed.replace('{A: "1"}', '{A: "1", B: "x y"}')
+    page.get_by_role("button", name="Remove second").click()
+    expect(editor).not_to_contain_text("second")
+    assert list(yaml.safe_load(lines_of(page))["roles"]) == ["first"]
+    assert lines_of(page).startswith("# of two roles\nname: wide   # kept\n")

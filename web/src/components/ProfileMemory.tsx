@@ -1,0 +1,80 @@
+/** The memory of each rank: how much is in use, how it grew, and what holds it. */
+
+import type { ProfileReport, RankMemory } from '../api/types';
+import { bytes } from '../lib/bytes';
+import { grown } from '../lib/profiles';
+import { wide } from '../lib/wide';
+import { ProfileAdvice } from './ProfileAdvice';
+import { ProfileCurves } from './ProfileCurves';
+
+/** Ranks whose holders are listed. */
+const MOST = 16;
+
+export function ProfileMemory({ report }: { report: ProfileReport }) {
+  return (
+    <>
+      {report.advice.length > 0 && <ProfileAdvice report={report} />}
+      <Ranks ranks={report.memory} />
+      <ProfileCurves ranks={report.curves} />
+      {report.memory.slice(0, MOST).map((rank) => (
+        <Holders key={rank.rank} rank={rank} />
+      ))}
+    </>
+  );
+}
+
+function Ranks({ ranks }: { ranks: readonly RankMemory[] }) {
+  return (
+    <div {...wide} className="overflow-x-auto">
+      <table className="grid-table" aria-label="Memory of each rank">
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col" className="num">In use</th>
+            <th scope="col" className="num">At most</th>
+            <th scope="col" className="num">Grew</th>
+            <th scope="col" className="num">Stayed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {ranks.map((rank) => (
+            <tr key={rank.rank}>
+              <th scope="row" className="!border-line !text-sm !font-normal !text-text">
+                {rank.rank}
+              </th>
+              <td className="num whitespace-nowrap">{bytes(rank.used)}</td>
+              <td className="num whitespace-nowrap">{bytes(rank.peak)}</td>
+              <td className="num whitespace-nowrap">{bytes(rank.grown)}</td>
+              <td className="num whitespace-nowrap">{grown(rank.kept)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Holders({ rank }: { rank: RankMemory }) {
+  return (
+    <div {...wide} className="overflow-x-auto">
+      <table className="grid-table" aria-label={`What holds the memory of ${rank.rank}`}>
+        <thead>
+          <tr>
+            <th scope="col" className="num w-28">In use</th>
+            <th scope="col" className="num w-28">Change</th>
+            <th scope="col">Held by, in {rank.rank}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rank.holders.map((each) => (
+            <tr key={each.kind}>
+              <td className="num whitespace-nowrap">{bytes(each.after)}</td>
+              <td className="num whitespace-nowrap">{grown(each.after - each.before)}</td>
+              <td>{each.kind}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,151 @@
+/** Devices over time: which jobs were on each node, and which are expected to be, with a table behind it. */
+
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import * as overview from '../api/overview';
+import { nodes as askNodes } from '../api/queries';
+import type { DeviceTimeline } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { DeviceBars } from '../components/DeviceBars';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { useTitle } from '../components/useTitle';
+import { HOURS, listed, timelineLine, USUAL } from '../lib/devicetimeline';
+import { count, ranges, shortNode } from '../lib/format';
+import { absolute, clock } from '../lib/time';
+
+const route = getRouteApi('/frame/timeline');
+/** Lines of the table that are drawn before one asks for more. */
+const FIRST = 200;
+
+export function DeviceTimelinePage() {
+  const { node = '', hours = USUAL } = route.useSearch();
+  const navigate = route.useNavigate();
+  const chosen = HOURS.find((each) => each === hours) ?? USUAL;
+  const list = useInfiniteQuery(overview.deviceTimeline(node, Number(chosen)));
+  const pages = list.data?.pages ?? [];
+  const troubles = [...new Set(pages.map(({ trouble }) => trouble).filter(Boolean))];
+  const left = pages.reduce((sum, page) => sum + page.pastLeftOut + page.expectedLeftOut, 0);
+  const set = (change: { node?: string; hours?: string }) => void navigate({ search: { node: node || undefined, hours: chosen === USUAL ? undefined : chosen, ...change }, replace: true });
+  useTitle('Devices over time');
+  return (
+    <section className="pt-5">
+      <h1 className="text-lg font-semibold">Devices over time</h1>
+      <div className="flex flex-wrap items-end gap-3 py-2.5">
+        <NodeChoice node={node} onChange={(next) => set({ node: next || undefined })} />
+        <div role="group" aria-label="How far to look back and ahead" className="flex gap-1">
+          {HOURS.map((each) => (
+            <button key={each} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === chosen} onClick={() => set({ hours: each === USUAL ? undefined : each })}>
+              {each} h
+            </button>
+          ))}
+        </div>
+        <p className="max-w-[70ch] text-xs text-muted">
+          Left of now is what ran; right of it, in broken lines, is one course of the forecast: run times are drawn from those of ended jobs, and no new job arrives.
+        </p>
+      </div>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && <Skeleton rows={6} height={30} />}
+      {troubles.map((trouble) => (
+        <p key={trouble} role="status" className="pb-2 text-sm text-wait">
+          {trouble}
+        </p>
+      ))}
+      {list.data && pages.every((page) => page.nodes.length === 0) && <Empty title="No node with devices is known" line="corral doctor" />}
+      <figure aria-label="Devices by node over time" className="min-w-0 space-y-3">
+        {pages.map((page) => page.nodes.length > 0 && <DeviceBars key={page.nodes[0]?.name} timeline={page} />)}
+      </figure>
+      <div className="flex flex-wrap items-center justify-between gap-3 pt-3">
+        {list.hasNextPage ? (
+          <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            Show more nodes
+          </button>
+        ) : (
+          <span />
+        )}
+        <CommandLine line={timelineLine(node, chosen)} />
+      </div>
+      {left > 0 && <p className="pt-1 text-xs text-muted">{count(left, 'stay')} left out; choose a node, or fewer hours.</p>}
+      {list.data && <AsTable pages={pages} />}
+    </section>
+  );
+}
+
+function NodeChoice({ node, onChange }: { node: string; onChange: (node: string) => void }) {
+  const { data } = useInfiniteQuery(askNodes);
+  const names = (data?.pages.flatMap((page) => page.items) ?? []).filter(({ devices }) => devices.length > 0).map(({ name }) => name);
+  const all = node && !names.includes(node) ? [node, ...names] : names;
+  return (
+    <label className="space-y-1">
+      <span className="label block">Node</span>
+      <select className="field !w-48" value={node} onChange={(event) => onChange(event.target.value)}>
+        <option value="">all</option>
+        {all.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function AsTable({ pages }: { pages: readonly DeviceTimeline[] }) {
+  const [open, setOpen] = useState(false);
+  const [most, setMost] = useState(FIRST);
+  const lines = open ? pages.flatMap(listed) : [];
+  return (
+    <details className="pt-4" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="cursor-pointer text-sm">As a table</summary>
+      {open && lines.length === 0 && <p className="py-2 text-sm text-muted">Nothing was on these devices, and nothing is expected there.</p>}
+      {lines.length > 0 && (
+        <table className="grid-table" aria-label="Devices over time">
+          <thead>
+            <tr>
+              <th>Node</th>
+              <th className="max-sm:hidden">Devices</th>
+              <th>Job</th>
+              <th className="max-md:hidden">User</th>
+              <th className="max-md:hidden">Queue</th>
+              <th>From</th>
+              <th>To</th>
+            </tr>
+          </thead>
+          <tbody>
+            {lines.slice(0, most).map(({ stay, expected }) => (
+              <tr key={`${stay.node} ${stay.job} ${stay.begin} ${stay.devices.join()} ${expected}`}>
+                <td>{shortNode(stay.node)}</td>
+                <td className="max-sm:hidden">{ranges(stay.devices)}</td>
+                <td>
+                  <Link to="/jobs/$ref" params={{ ref: stay.job }} className="link">
+                    {stay.name}
+                  </Link>
+                  {expected && <span className="text-muted"> expected</span>}
+                </td>
+                <td className="max-md:hidden">{stay.user}</td>
+                <td className="max-md:hidden">{stay.queue}</td>
+                <td>
+                  <At time={stay.begin} />
+                </td>
+                <td>{stay.end ? <At time={stay.end} /> : <span className="text-muted">{expected ? 'later' : 'runs'}</span>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {lines.length > most && (
+        <button type="button" className="btn mt-2" onClick={() => setMost(most + FIRST)}>
+          Show {count(Math.min(FIRST, lines.length - most), 'more line')}
+        </button>
+      )}
+    </details>
+  );
+}
+
+function At({ time }: { time: string }) {
+  const other = new Date(time).toDateString() !== new Date().toDateString();
+  return (
+    <time dateTime={time} title={absolute(time)} className="whitespace-nowrap">
+      {other && `${new Date(time).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })} `}
+      {clock(time)}
+    </time>
+  );
+}
