@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.testbeds.hadoop import jars
-from tests.testbeds.hadoop.hdfs import Hdfs, write_configuration
+from tests.testbeds.hadoop.configuration import write_configuration
+from tests.testbeds.hadoop.hdfs import Hdfs
 
 _LARGE, _LESS, _ROOM = 5_000_000_000, 1_000_000_000, 4
 _PIECE: Final = 10_000_000

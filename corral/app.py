@@ -28,6 +28,7 @@ from corral.forking import set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import derive_key, job_secret, mint_job_token
+from corral.own_certificate import own_certificate
 from corral.pulse import with_pulse
 from corral.rotation import Rotation
 from corral.running import begin, new_loop, once, refusal, tell_ready, until_told, when
@@ -163,7 +164,8 @@ async def _front(settings: Settings) -> None:
         agents=_agents(chosen, key),
         relay=control_client,
     )
-    server = Server(configuration(application, settings))
+    ports = application.state.job_ports
+    server = Server(configuration(application, settings), ports)
     try:
         listener = listener_of(settings)
         link = (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
@@ -171,7 +173,7 @@ async def _front(settings: Settings) -> None:
         told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
         health = HealthWatch(service.readiness.check, store.tell_of_server, clock, f"front on {socket.gethostname()}")
         store.begin_to_serve("front")
-        await until_told(server.serve_on(listener), health.run(), told)
+        await until_told(server.serve_on(listener), health.run(), told, ports.keep(service.job_services.alive))
     finally:
         await service.close()
         await control_client.close()
@@ -217,6 +219,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
         oidc=openid,
         oidc_redirect_url=settings.oidc_redirect_url,
         services_domain=settings.services_domain,
+        job_ports=settings.job_ports,
     )
 
 
@@ -340,10 +343,11 @@ async def _control(settings: Settings) -> None:
         job_secret=lambda job: job_secret(key, JobId(job)),
         queue_secrets=control.image_pull_secrets,
         storage=control.storage,
-        api_certificate=_own_certificate(settings),
+        api_certificate=own_certificate(settings),
     )
     log_sources = LogSources(logs_of, archiver.archive if archiver else None)
     health, watches = watch_beside(control, log_sources, HealthSettings.of(settings))
+    series = series_sources(settings)
     control_api = ControlApi(
         control,
         settings.run_folder / "control.sock",
@@ -352,7 +356,7 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
         health,
-        *series_sources(settings),
+        *series,
     )
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
@@ -395,7 +399,8 @@ async def _control(settings: Settings) -> None:
             from corral.control.alerts.of_files import keeper_of_files
 
             files = settings.alert_rules, routes
-            keeper = keeper_of_files(*files, control, control_api.metrics, url=control.context.api_url)
+            past = None if series.store is None else series.store.read
+            keeper = keeper_of_files(*files, control, control_api.metrics, url=control.context.api_url, kept=past)
             beside.append(keeper.run(control.ready))
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
@@ -493,15 +498,6 @@ def _replica_listener(settings: Settings, key: bytes) -> ReplicaListener | None:
     return ReplicaListener(listen(*settings.control_endpoint), write_tls_files(key, settings.run_folder, "control"))
 
 
-def _own_certificate(settings: Settings) -> str:
-    """The server's own certificate for tasks; "" without TLS, or if they use another address."""
-    if settings.tls_certificate is None or settings.advertise:
-        return ""
-    end = "-----END CERTIFICATE-----"
-    first, found, _ = settings.tls_certificate.read_text().partition(end)
-    return first + found
-
-
 def _given(settings: Settings) -> Loaded:
     """The documents of the file given with --cluster."""
     from corral.spec.configuration_file import Loaded, load_whole_site
@@ -539,7 +535,7 @@ async def _built(
         lease_left=lease_left,
         server=server,
         log_limit_bytes=settings.log_limit_bytes,
-        api_certificate=_own_certificate(settings),
+        api_certificate=own_certificate(settings),
         secret=lambda engine: derive_key(key, f"engine {engine}"),
     )
     return [await each.kind.build(context, each.settings) for each in chosen]

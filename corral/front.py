@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import socket
 import ssl
@@ -20,6 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from corral.api.client_addresses import networks
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.api.http_protocol import BoundedHttp, Configuration, sweep
+from corral.api.services.job_ports import JobPorts
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
@@ -66,7 +68,6 @@ def configuration(application: ASGIApp, settings: Settings, bounds: ConnectionLi
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=False,
         ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
         ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
         timeout_graceful_shutdown=2,
@@ -92,22 +93,51 @@ def allowance_of(settings: Settings, folder_bytes: int) -> Allowance:
 class Server(uvicorn.Server):
     """uvicorn on a given socket; it signals when it serves, and leaves signals to the process."""
 
-    def __init__(self, config: Configuration) -> None:
+    def __init__(self, config: Configuration, ports: JobPorts | None = None) -> None:
+        """`ports`: at which the services of jobs are served, if they are."""
         super().__init__(config)
+        self._ports = ports
         self.ready = asyncio.Event()
         self._leave = asyncio.Event()
         self._connections = config.counter
         self._slack = Slack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve."""
+        """Start to serve.
+
+        Raises InvalidInput if the server's own port is among those of jobs.
+        """
+        own = [each.getsockname() for each in sockets or ()]
+        if self._ports and own:
+            self._ports.attach(functools.partial(self._listen, own[0][0]), (each[1] for each in own))
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            settings = acceptor_settings(
-                self, self._connections.let_in, _hand_on, self._connections.bounds.header_seconds
-            )
-            self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
+            self.servers += [self._acceptor(each) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
+
+    def _acceptor(self, listener: socket.socket) -> Acceptor:
+        seconds = self._connections.bounds.header_seconds
+        return Acceptor(listener, acceptor_settings(self, self._connections.let_in, _hand_on, seconds))
+
+    def _listen(self, host: str, port: int) -> Callable[[], None]:
+        """Serve at one more port of the same address; the result ends that, but no connection.
+
+        Raises Conflict if the port is taken.
+        """
+        listener = listen(host, port)
+        acceptor = self._acceptor(listener)
+
+        def end() -> None:
+            acceptor.close()
+            listener.close()
+
+        return end
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop serving, at the ports of jobs too."""
+        if self._ports is not None:
+            self._ports.close()
+        await super().shutdown(sockets)
 
     async def main_loop(self) -> None:
         """Look after the connections until told to leave."""

@@ -197,6 +197,9 @@ def check_replicas(settings: Settings) -> None:
             "With replicas (control_address) the store must be PostgreSQL: SQLite has one machine. Set database_url."
         )
         raise InvalidInput("replicas-need-postgresql", message)
+    if settings.control_address and settings.job_ports:
+        message = "With replicas (control_address) jobs have no ports of their own: set services_domain, not job_ports."
+        raise InvalidInput("invalid-setting", message)
 
 
 def _check_certificate(settings: Settings) -> None:

@@ -21,6 +21,7 @@ from typing import Final
 import structlog
 
 from corral import logs
+from corral.devices.figures.reader import reader_finder
 from corral.devices.nvidia_clocks import MOST_SECONDS
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.metrics import agent_page
@@ -63,6 +64,8 @@ class Options:
     """The node's name; "" is that of `NODE_NAME` or the machine."""
     fix_gpu_clocks: bool = False
     """Whether a server may have the clocks of slow GPUs set; it needs root."""
+    dcgm_exporter: str = ""
+    """The address of DCGM exporter, which is read instead of NVIDIA's library; "" reads the devices themselves."""
 
 
 def run(options: Options) -> int:
@@ -82,7 +85,8 @@ def run(options: Options) -> int:
         )
     node = options.node or os.environ.get("NODE_NAME", "") or socket.gethostname()
     folders = LabelFolders(options.dcgm_folder, options.amd_folder)
-    collector = Collector(parts=parts_of(options.parts), host=node, labels=folders)
+    find = reader_finder(options.dcgm_exporter)
+    collector = Collector(parts=parts_of(options.parts), find=find, host=node, labels=folders)
     asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds), node))
     return 0
 

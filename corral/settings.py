@@ -57,14 +57,16 @@ class Settings(BaseSettings):
     blobs: str = Field(
         default="",
         description="Where logs and code are kept: a storage URI (`s3://BUCKET/PREFIX`, `hdfs://…`, `webhdfs://…`, "
-        "`file:///…`), opened with what the environment says (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_…`). "
-        "Empty: in the data folder. What tasks of this machine still write stays in the data folder until they end.",
+        "`swebhdfs://…`, `file:///…`), opened with what the environment says (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, "
+        "`HADOOP_…`). Empty: in the data folder. What tasks of this machine still write stays in the data folder until "
+        "they end.",
     )
     host: str = Field(default="127.0.0.1", description="The address the API and the portal listen on.")
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535, description="The port they listen on; 0 takes a free one.")
     advertise: str = Field(
         default="",
-        description="The URL under which tasks reach the server; empty: the address it listens on.",
+        description="The URL under which tasks reach the server; empty: the address it listens on. Where `tls_certificate` "
+        "names its host, tasks accept that certificate alone.",
     )
     control_address: str = Field(
         default="",
@@ -239,6 +241,12 @@ class Settings(BaseSettings):
         "below it, where browsers open its notebook and other services. It needs a `public_url` with `https://` that "
         "is not below it. Empty: services are opened only where browsers reach the server by a loopback address.",
     )
+    job_ports: str = Field(
+        default="",
+        description="Ports of this server, such as `20000-20099`: each job whose services are opened has one of them as "
+        "its origin, where browsers do not reach the server by a loopback address and there is no `services_domain`. It "
+        "needs a certificate (`tls_certificate`); services have no cookies there. Empty: none.",
+    )
     oidc_issuer: str = Field(
         default="",
         description="Sign-in with OpenID Connect: the provider's issuer, an `https://` URL under which it has "
@@ -393,6 +401,11 @@ class Settings(BaseSettings):
         description="What is measured, separated by commas. Leave out `devices` where a vendor's exporter is scraped, and "
         "`machine` where a node exporter is.",
     )
+    metrics_dcgm_exporter: str = Field(
+        default="",
+        description="Where DCGM exporter tells of this machine's GPUs, such as `http://127.0.0.1:9400/metrics`. It is read "
+        "instead of NVIDIA's library (docs/monitoring.md).",
+    )
     metrics_dcgm_folder: Path | None = Field(
         default=None,
         description="The folder in which DCGM exporter looks for the jobs of each GPU (its `--hpc-job-mapping-dir`). Files "
@@ -441,7 +454,8 @@ class Settings(BaseSettings):
     )
     health_validation: str = Field(
         default="built-in",
-        description="The job file that validates closed nodes, `built-in` for the built-in check, or `none`.",
+        description="The job file that validates closed nodes, `built-in` for the built-in check, `suite:NAME` for a "
+        "benchmark suite (`quick`, `full`, `devices` or a file), or `none`.",
     )
     health_checks: Path | None = Field(
         default=None,

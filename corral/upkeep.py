@@ -11,12 +11,13 @@ import shutil
 import ssl
 import stat
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from corral import datafolder, supervisor
 from corral.chosen_engines import chosen_engines
@@ -65,8 +66,29 @@ def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
     return target.stat().st_size
 
 
-def sign_in_link(settings: Settings, url: str) -> str:
+def backup_to(settings: Settings, stream: IO[bytes]) -> None:
+    """Write a consistent copy of the store to a stream, even while the server runs. Raises CorralError."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "store"
+        backup(settings, file, with_key=False)
+        with file.open("rb") as opened:
+            shutil.copyfileobj(opened, stream)
+    stream.flush()
+
+
+def restore_from(settings: Settings, stream: IO[bytes]) -> None:
+    """Restore a backup that comes from a stream. Raises as `restore` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "store"
+        with file.open("wb") as opened:
+            shutil.copyfileobj(stream, opened)
+        restore(settings, file)
+
+
+def sign_in_link(settings: Settings, url: str, *, first: bool = False) -> str:
     """Make a one-time sign-in link for the administrator, for the server at `url`.
+
+    With `first` none is made, and the result is "", once an administrator has signed in.
 
     Raises CorralError if the store cannot be opened, Forbidden if the account is not an administrator's.
     """
@@ -80,13 +102,16 @@ def sign_in_link(settings: Settings, url: str) -> str:
         store = await open_store(settings.store_url, clock=clock, create=False)
         service = Service(Context(store, key=datafolder.read_key(settings.data_folder), clock=clock))
         try:
+            if first and await service.sessions.administered():
+                return ""
             return (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
         finally:
             await service.close()
             await store.close()
 
     with _refusals():
-        return f"{url.rstrip('/')}/sign-in#link={asyncio.run(make())}"
+        link = asyncio.run(make())
+    return f"{url.rstrip('/')}/sign-in#link={link}" if link else ""
 
 
 def restore(settings: Settings, source: Path) -> Path | None:

@@ -18,6 +18,7 @@ import httpcore2
 import httpx2
 import hypothesis
 import pytest
+import structlog
 
 if TYPE_CHECKING:
     from tests.testbeds.postgresql import PostgresServer
@@ -38,6 +39,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's background jobs ignore SIGINT, and processes that a test starts and interrupts would inherit
     # that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Rich, which a tool of the tests brings, would colour each logged traceback and every variable in it: 0.3 s for each.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 gc.set_threshold(20_000, 20, 20)  # a lane holds all modules and tests: each collection looks through many objects
 
@@ -112,6 +122,16 @@ def _certificates_read_once() -> Iterator[None]:
 
     patch = pytest.MonkeyPatch()
     patch.setattr(httpcore2, "default_ssl_context", shared)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_compiled_once() -> Iterator[None]:
+    from tests.databases import share_statements
+
+    patch = pytest.MonkeyPatch()
+    share_statements(patch.setattr)
     yield
     patch.undo()
 

@@ -60,6 +60,11 @@ def one_of(kind: str, names: Iterable[str]) -> str:
     raise RuntimeError(f"every {kind} that was proposed is taken by another test process")
 
 
+def reservations() -> int:
+    """How many ports and names this process holds."""
+    return len(_HELD)
+
+
 def _hold_port(port: int) -> socket.socket | None:
     held = _hold(f"port-{port}")
     if held is not None and not _is_free(port):

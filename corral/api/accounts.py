@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.api.parameters import After, Limit, MaxPriority, Name
+from corral.api.parameters import After, Limit, MaxPriority, Name, seconds
 from corral.api.password_attempts import counted_attempt
 from corral.api.rate_limits import ApiCallLimits
 from corral.api.routers import router_of
-from corral.model.accounts import AuditRecord
+from corral.model.accounts import AuditFilter, AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 from corral.service.people.accounts import check_email
@@ -187,6 +188,24 @@ async def delete_secret(request: Request, actor: Caller, name: Name) -> Json:
 
 
 @router.get("/audit", responses=answers(Page[AuditRecord]))
-async def list_audit(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
+async def list_audit(
+    request: Request,
+    actor: Caller,
+    by: Annotated[str, Query(max_length=200, description="Only what this account did or was refused.")] = "",
+    action: Annotated[
+        str, Query(max_length=100, description="Only this action, or all of a kind: `job.stop`, `job`.")
+    ] = "",
+    resource: Annotated[
+        str, Query(max_length=500, description="Only this resource, or all of a kind: `user:ada`, `user`.")
+    ] = "",
+    refused: Annotated[bool, Query(description="Only what was refused.")] = False,
+    begin: Annotated[
+        datetime | None, Query(alias="from", description="Only lines from this time on, in RFC 3339.")
+    ] = None,
+    end: Annotated[datetime | None, Query(alias="to", description="Only lines before this time.")] = None,
+    limit: Limit = 200,
+    after: After = "",
+) -> Json:
     """List the audit log, newest first: each action, its actor, and the rule that allowed or denied it."""
-    return Json(await service_of(request).audit_log.page(actor, limit=limit, after=after))
+    wanted = AuditFilter(by, action, resource, refused, seconds(begin), seconds(end))
+    return Json(await service_of(request).audit_log.page(actor, wanted, limit=limit, after=after))

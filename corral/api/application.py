@@ -15,6 +15,7 @@ import corral
 from corral.api import (
     accounts,
     alerts,
+    benchmarks,
     budgets,
     cluster,
     code,
@@ -28,14 +29,17 @@ from corral.api import (
     groups,
     hangs,
     idle,
+    job_outputs,
     jobs,
     logs,
     node_health,
     notifications,
     oidc,
     policy_shadow,
+    preflight,
     profiles,
     queue_managers,
+    running_shadow,
     runtime,
     saved_filters,
     series,
@@ -51,9 +55,10 @@ from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.portal import Portal
 from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
-from corral.api.request_guard import CACHE_PATH, CODE_PATH, Guard
+from corral.api.request_guard import CACHE_PATH, CODE_PATH, UPLOADS_PATH, Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
+from corral.api.services.job_ports import JobPorts, checked_ports
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
@@ -84,6 +89,8 @@ class WebSettings(NamedTuple):
     """The redirect URI given to the provider; empty: the callback below the public URL."""
     services_domain: str = ""
     """The domain below which each job has an origin for its services; empty: none but on loopback."""
+    job_ports: str = ""
+    """The range of ports at which each job has an origin where there is no domain."""
 
 
 health = APIRouter(tags=["health"], default_response_class=Json)
@@ -152,16 +159,18 @@ def create_app(
     web = web._replace(services_domain=checked_domain(web.services_domain, web.public_url))
     for name, value in web._asdict().items():
         setattr(app.state, name, value)
+    app.state.job_ports = JobPorts(checked_ports(web.job_ports, tls=secure, domain=web.services_domain))
     app.state.oidc_onward = {}
     app.state.error_shapes = tuple(each.errors for each in tenants if each.errors is not None)
     app.add_middleware(FastPath)
-    bounds = {CODE_PATH: code_limit, CACHE_PATH: cache_limit}
+    bounds = {CODE_PATH: code_limit, UPLOADS_PATH: code_limit, CACHE_PATH: cache_limit}
     app.add_middleware(Guard, bounds=bounds, secure=secure, folder=folder, shapes=app.state.error_shapes)
     app.add_middleware(ServiceGate)
     error_handlers.install(app)
     for module in (
         session,
         oidc,
+        job_outputs,
         jobs,
         logs,
         events,
@@ -170,6 +179,7 @@ def create_app(
         ssh,
         code,
         node_health,
+        benchmarks,
         cluster,
         documents,
         suspend_and_drain,
@@ -181,9 +191,11 @@ def create_app(
         storages,
         runtime,
         compile_caches,
+        preflight,
         profiles,
         what_if,
         policy_shadow,
+        running_shadow,
         estimates,
         series,
         usage,

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from corral.api.connection_limits import WAIT_SECONDS, signed_in
 from corral.api.rate_limits import ApiCallLimits
+from corral.api.services.job_ports import COOKIE_PREFIX
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
 from corral.workers.pool import INLINE_BYTES
@@ -98,14 +99,18 @@ Caller = Annotated[Actor, Depends(current_actor)]
 def session_cookie(connection: HTTPConnection) -> str:
     """Return the name of the portal's cookie.
 
-    Where jobs have origins below a domain it has a prefix, with which browsers take it from the portal's host alone.
+    Where jobs have origins below a domain, or at ports of this host, it has a prefix, with which browsers take it from
+    the portal's host alone, or from its answers alone.
     """
     return own_cookie(connection, COOKIE)
 
 
 def own_cookie(connection: HTTPConnection, name: str) -> str:
     """Return the name that a cookie of the portal has on this server."""
-    return f"__Host-{name}" if connection.app.state.services_domain else name
+    state = connection.app.state
+    if state.job_ports:
+        return f"{COOKIE_PREFIX}{name}"
+    return f"__Host-{name}" if state.services_domain else name
 
 
 def set_session(request: HTTPConnection, response: Response, token: str, max_age: int) -> None:

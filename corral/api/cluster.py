@@ -11,11 +11,15 @@ from corral.api.json_responses import Json, answers
 from corral.api.parameters import After, Limit, Name, NodeName
 from corral.api.routers import router_of
 from corral.model.cluster_use import ClusterUse
+from corral.model.device_timeline import MOST_TIMELINE_NODES, DeviceTimeline
+from corral.model.queue_history import MOST_WEEKS, QueueHistory
 from corral.model.queue_views import CellTree, QueueView, WaitingLine
 from corral.model.records import EventRecord, Page
 from corral.model.views import CellView, DeviceView, NodeView, Top
 
 router = router_of("cluster")
+
+_TIME = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
 
 
 @router.get("/nodes", responses=answers(Page[NodeView]))
@@ -34,6 +38,29 @@ async def get_node(request: Request, actor: Caller, name: NodeName) -> Json:
 async def list_devices(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List every device, with the cells that contain it and the job that holds it."""
     return Json(await service_of(request).nodes.devices(actor, limit=limit, after=after))
+
+
+@router.get("/devices/timeline", responses=answers(DeviceTimeline))
+async def get_device_timeline(
+    request: Request,
+    actor: Caller,
+    node: Annotated[str, Query(max_length=253, description="Only this node: ENGINE/NODE.")] = "",
+    begin: Annotated[str, Query(alias="from", max_length=50, description=f"{_TIME} By default a day before now.")] = "",
+    end: Annotated[
+        str, Query(alias="to", max_length=50, description=f"{_TIME} By default two days after its begin.")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_TIMELINE_NODES, description="How many nodes to answer with.")] = 20,
+    after: After = "",
+) -> Json:
+    """Say which jobs were on the devices of nodes, and which are expected to be, for at most 48 hours.
+
+    The past are the attempts of tasks; those of removed jobs are not known. What is expected is the first course of the
+    forecast, which looks a day ahead. An answer has at most 2,000 stays of each, and says how many it left out.
+    """
+    found = await service_of(request).device_timelines.show(
+        actor, node=node, begin=begin, end=end, limit=limit, after=after
+    )
+    return Json(found)
 
 
 @router.get("/cluster", responses=answers(CellView))
@@ -58,6 +85,20 @@ async def list_queues(request: Request, actor: Caller, limit: Limit = 200, after
 async def get_queue(request: Request, actor: Caller, name: Name) -> Json:
     """Return one queue."""
     return Json(await service_of(request).queues.get(actor, name))
+
+
+@router.get("/queues/{name}/history", responses=answers(QueueHistory))
+async def get_queue_history(
+    request: Request,
+    actor: Caller,
+    name: Name,
+    weeks: Annotated[int, Query(ge=1, le=MOST_WEEKS, description="How many weeks, with the present one.")] = 8,
+) -> Json:
+    """Say by week how long the jobs of a queue waited, what they held, and what the queue lent and borrowed.
+
+    Queues below it count for it. Weeks begin on Monday in UTC.
+    """
+    return Json(await service_of(request).queue_histories.show(actor, name, weeks=weeks))
 
 
 @router.get("/line", responses=answers(WaitingLine))

@@ -52,6 +52,12 @@ InRole = Annotated[str, Query(max_length=200, description="Only tasks of this ro
 InState = Annotated[str, Query(max_length=200, description="Only tasks in this state of the launcher.")]
 Since = Annotated[datetime | None, Query(alias="createdAfter", description="Only jobs submitted after this time.")]
 Until = Annotated[datetime | None, Query(alias="createdBefore", description="Only jobs submitted before this time.")]
+LeastPriority = Annotated[
+    int | None, Query(alias="minPriority", ge=-(10**9), le=10**9, description="Only jobs of this priority and above.")
+]
+MostPriority = Annotated[
+    int | None, Query(alias="maxPriority", ge=-(10**9), le=10**9, description="Only jobs of this priority and below.")
+]
 Wait = Annotated[
     bool, Query(alias="waitForCapacity", description="Accept what is larger than the whole inventory, and wait for it.")
 ]
@@ -167,6 +173,8 @@ async def list_jobs(
     label: Labels = [],  # noqa: B006
     arrays: Annotated[bool, Query(description="One line for each array instead of one for each of its jobs.")] = False,
     type_: Annotated[str, Query(alias="type", max_length=100, description="Only jobs of this job type.")] = "",
+    min_priority: LeastPriority = None,
+    max_priority: MostPriority = None,
     created_after: Since = None,
     created_before: Until = None,
     order: Annotated[str, Query(description=f"One of {', '.join(JOB_ORDERS)}.", max_length=20)] = "newest",
@@ -185,6 +193,8 @@ async def list_jobs(
         labels=tuple(_label(each) for each in label),
         arrays=arrays,
         job_type=type_,
+        min_priority=min_priority,
+        max_priority=max_priority,
         created_after=seconds(created_after),
         created_before=seconds(created_before),
         order=order,

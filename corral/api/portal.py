@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mimetypes
 from pathlib import Path
 from typing import Final
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -26,10 +28,11 @@ class Portal:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request that no route matched."""
-        await self.response(scope["path"], scope["method"])(scope, receive, send)
+        accepted = Headers(scope=scope).get("accept-encoding", "")
+        await self.response(scope["path"], scope["method"], accepted)(scope, receive, send)
 
-    def response(self, path: str, method: str) -> Response:
-        """Return the file at `path`, or the index for a route of the portal.
+    def response(self, path: str, method: str, accepted: str = "") -> Response:
+        """Return the file at `path`, compressed where the browser accepts that, or the index for a route of the portal.
 
         Raises HTTPException 404 for URLs outside the portal, 405 for methods other than GET and HEAD.
         """
@@ -40,8 +43,8 @@ class Portal:
         found = self._find(path)
         if found is not None:
             immutable = path.startswith("/assets/")
-            cached = "public, max-age=31536000, immutable" if immutable else "no-cache"
-            return FileResponse(found, headers={"Cache-Control": cached})
+            headers = {"Cache-Control": "public, max-age=31536000, immutable" if immutable else "no-cache"}
+            return _compressed(found, accepted, headers) if immutable else FileResponse(found, headers=headers)
         if "." in path.rpartition("/")[2]:
             raise HTTPException(404)
         index = self._folder / "index.html"
@@ -54,3 +57,24 @@ class Portal:
             return None
         wanted = (self._folder / path.lstrip("/")).resolve()
         return wanted if wanted.is_relative_to(self._folder) and wanted.is_file() else None
+
+
+def _compressed(found: Path, accepted: str, headers: dict[str, str]) -> Response:
+    """Return what the build has compressed beside a file, or the file itself."""
+    beside = found.with_name(f"{found.name}.gz")
+    if not beside.is_file():
+        return FileResponse(found, headers=headers)
+    headers = {**headers, "Vary": "Accept-Encoding"}
+    if not _accepts_gzip(accepted):
+        return FileResponse(found, headers=headers)
+    kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+    return FileResponse(beside, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+
+
+def _accepts_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding header names gzip, and not with the weight 0."""
+    for each in accepted.lower().split(","):
+        name, _, weight = each.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

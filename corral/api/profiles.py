@@ -39,7 +39,7 @@ _FILE: Final = {status: shown for status, shown in answers(None, also=(409,)).it
 class TakeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which profile to take: of which tasks (none: all that run, at most 64), and for how many seconds."""
 
-    what: Annotated[str, msgspec.Meta(pattern="^(python|stacks|torch)$")] = "python"
+    what: Annotated[str, msgspec.Meta(pattern="^(python|stacks|torch|jax|tensorflow|memory|system)$")] = "python"
     seconds: Annotated[int, msgspec.Meta(ge=0, le=60)] = 0
     tasks: Annotated[list[_TaskName], msgspec.Meta(max_length=64)] = []
 

@@ -25,6 +25,7 @@ from corral.service.health import refusal_of
 DOCUMENT_LIMIT: Final = 1024 * 1024
 """Bytes of any body other than a code archive."""
 CODE_PATH: Final = "/api/v3/blobs/code"
+UPLOADS_PATH: Final = "/api/v3/blobs/uploads/"
 CACHE_PATH: Final = "/api/v3/runtime/cache/bundle"
 
 _TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
@@ -58,8 +59,9 @@ class Guard:
         folder: Path | None = None,
         shapes: Sequence[ErrorShape] = (),
     ) -> None:
-        """`bounds` are the most bytes of bodies at addresses that take more than a document. `folder` is the data
-        folder; its full disk may be the reason that a call failed.
+        """`bounds` are the most bytes of bodies at addresses that take more than a document; an address that ends in
+        "/" stands for all one level below it. `folder` is the data folder; its full disk may be the reason that a call
+        failed.
 
         `shapes` are those of errors at the addresses of tenants.
         """
@@ -116,7 +118,8 @@ class Guard:
         return refusal(error) if shape is None else shape.refusal(error)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        limit = self._bounds.get(scope["path"], DOCUMENT_LIMIT)
+        above = scope["path"].rpartition("/")[0] + "/"
+        limit = self._bounds.get(scope["path"]) or self._bounds.get(above, DOCUMENT_LIMIT)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         if declared:
             if not declared.isdigit() or len(declared) > 18:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.output import age, fields, output_option, say, show, table
 from corral.cli.paging import items
@@ -64,7 +65,7 @@ def _by_password(client: Client, user: str) -> SignedIn:
     return client.login(user=user, password=password)
 
 
-class Listing(click.Group):
+class Listing(CommandGroup):
     """A command group that lists when no subcommand is given; `list` and `ls` do the same, because people try them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from corral.cli.accounts import Listing
 from corral.cli.connection import connect
 from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.paging import items
+from corral.cli.since import time_before
 from corral.kernel.units import counted, parse_duration
 
 if TYPE_CHECKING:
@@ -80,13 +80,7 @@ def list_history(matchers: Sequence[str], since: str, limit: int, output: str) -
     \b
     corral alerts history --since 30d -m alertname=NodeNotReady
     """
-    from corral.model.records import rfc3339
-
-    try:
-        seconds = parse_duration(since)
-    except ValueError as error:
-        raise click.UsageError(f"--since: {error}") from None
-    begin = rfc3339(max(0.0, time.time() - seconds))
+    begin = time_before(since)
     with connect() as client:
         found = items(client.alert_history, limit, matchers=matchers, begin=begin)
     if show(found, output, names=[each["fingerprint"] for each in found]):

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.benchmark_checks import network_command, platform_command
+from corral.cli.benchmark_history import compared_runs, history_command, is_run, keep_command, keep_results
 from corral.cli.benchmark_scheduler import scheduler_command
+from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import FORMATS, output_option, paint, say, show, table
-from corral.kernel.errors import NotFound
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from corral.benchmarks.results.lines import NodeResult
@@ -27,7 +30,7 @@ _LARGEST: Final = 256 * 1024 * 1024
 _MOST_NODES: Final = 10_000
 
 
-@click.group("benchmark")
+@click.group("benchmark", cls=CommandGroup)
 def benchmark_command() -> None:
     """Measure nodes with standard benchmarks, as ordinary jobs of lowest priority.
 
@@ -39,6 +42,10 @@ def benchmark_command() -> None:
 
 
 benchmark_command.add_command(scheduler_command)
+benchmark_command.add_command(network_command)
+benchmark_command.add_command(platform_command)
+benchmark_command.add_command(history_command)
+benchmark_command.add_command(keep_command)
 
 
 @benchmark_command.command("list")
@@ -66,7 +73,7 @@ def list_command(output: str) -> None:
 
 
 @benchmark_command.command("run")
-@click.option("--suite", default="quick", show_default=True, help="quick, full, or a suite FILE.")
+@click.option("--suite", default="quick", show_default=True, help="quick, full, devices, or a suite FILE.")
 @click.option(
     "--nodes", default="", metavar="NAMES", help="These nodes, with commas between; default: all that are ready."
 )
@@ -87,9 +94,10 @@ def list_command(output: str) -> None:
     help="How long a job may wait for its node, beside its own time.",
 )
 @click.option("--dry-run", is_flag=True, help="Only list the jobs that would run.")
+@click.option("--file-only", is_flag=True, help="Do not keep the results on the server, only in the file.")
 @output_option
 def run_command(**asked: Any) -> int:
-    """Run a suite on nodes, and write one line of JSON for each node.
+    """Run a suite on nodes, and write one line of JSON for each node; administrators' results are kept by the server too.
 
     Each job takes a whole node, waits for it behind all other jobs, and yields to them. A run that fails, or a node that is
     lost, is told at the end; the others go on. Ctrl-C stops the jobs and keeps the results so far.
@@ -105,15 +113,15 @@ def run_command(**asked: Any) -> int:
 
     suite = read_suite(suite_text(asked["suite"]))
     with connect() as client:
-        machines = _machines(client, [name for name in asked["nodes"].split(",") if name])
-        runs = runs_of(suite, machines)
+        measured = machines(client, [name for name in asked["nodes"].split(",") if name])
+        runs = runs_of(suite, measured)
         if asked["dry_run"]:
             _show_plan(runs, asked["output"])
             return OK
-        return _carry_out(client, runs, machines, asked)
+        return _carry_out(client, runs, measured, asked)
 
 
-def _machines(client: Client, names: Sequence[str]) -> list[Machine]:
+def machines(client: Client, names: Sequence[str]) -> list[Machine]:
     """Return the named nodes, or all that are ready and not closed. Raises NotFound."""
     from corral.cli.benchmark_run import machine_of
     from corral.cli.paging import items
@@ -130,11 +138,13 @@ def _machines(client: Client, names: Sequence[str]) -> list[Machine]:
 
 
 def _show_plan(runs: Sequence[Run], output: str) -> None:
+    from corral.benchmarks.suite.jobs import processes_of
+
     rows = [
         {
             "benchmark": run.benchmark.name,
             "mode": run.mode.name,
-            "processes": run.mode.processes,
+            "processes": processes_of(run.mode, run.machines[0].devices),
             "nodes": [machine.name for machine in run.machines],
             "timeoutSeconds": run.benchmark.timeout_seconds,
         }
@@ -142,7 +152,9 @@ def _show_plan(runs: Sequence[Run], output: str) -> None:
     ]
     if show(rows, output, names=[str(row["benchmark"]) for row in rows]):
         return
-    cells = [(run.benchmark.name, run.mode.name, run.mode.processes, _places(run)) for run in runs]
+    cells = [
+        (row["benchmark"], row["mode"], row["processes"], _places(run)) for row, run in zip(rows, runs, strict=True)
+    ]
     click.echo(table(("BENCHMARK", "MODE", "PROCESSES", "NODES"), cells))
     say(f"{len(runs)} jobs would run. Nothing was submitted.")
 
@@ -177,6 +189,8 @@ def _carry_out(client: Client, runs: Sequence[Run], machines: Sequence[Machine],
         if results:
             file.write_text(write_results(results), encoding="utf-8")
             say(f"Results of {len(results)} nodes are in {file}.")
+    if results and not asked["file_only"]:
+        _keep(client, results, asked["suite"], suite.outcome.problems)
     for problem in suite.outcome.problems:
         say(paint(problem, "red"))
     shown = [{"node": each.node, "sku": each.sku, "metrics": each.metrics} for each in results]
@@ -185,6 +199,17 @@ def _carry_out(client: Client, runs: Sequence[Run], machines: Sequence[Machine],
     ):
         click.echo(_summary_table(results))
     return JOB_FAILED if suite.outcome.problems else OK
+
+
+def _keep(client: Client, results: Sequence[NodeResult], suite: str, problems: Sequence[str]) -> None:
+    """Keep results on the server too, where the caller may; the file has them in any case."""
+    try:
+        run = keep_results(client, results, Path(suite).name, problems)
+        say(f"They are kept as run {run}: corral benchmark history")
+    except Forbidden:
+        pass  # only administrators keep results on the server
+    except (InvalidInput, Unavailable) as error:
+        say(paint(f"They are not kept on the server: {error.message}", "red"))
 
 
 def _programs(client: Client) -> str:
@@ -214,14 +239,17 @@ def _summary_table(results: Iterable[NodeResult]) -> str:
 @click.argument("after")
 @output_option
 def compare_command(before: str, after: str, output: str) -> None:
-    """Compare the medians of two results files, BEFORE and AFTER; the largest loss comes first.
+    """Compare the medians of two results files, or of two runs that the server keeps; the largest loss comes first.
 
     \b
     corral benchmark compare last-month.jsonl today.jsonl
     """
     from corral.benchmarks.results.compare import compare
 
-    changes = compare(_read(before), _read(after))
+    if is_run(before) and is_run(after):
+        changes = compared_runs(before, after)
+    else:
+        changes = compare(_read(before), _read(after))
     if show([each._asdict() for each in changes], output, names=[each.metric for each in changes]):
         return
     cells = []
@@ -257,22 +285,28 @@ def baseline_command(results: str, file: str) -> None:
 @click.argument("results")
 @click.option("--baseline", default="", metavar="FILE", help="Expected values; default: the medians of these results.")
 @click.option("--rules", default="", metavar="FILE", help="A rules file; default: Corral's own.")
+@click.option("--expected", default="", metavar="FILE", help="Values of devices' data sheets; default: Corral's own.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print it.")
-def diagnose_command(results: str, baseline: str, rules: str, output: str) -> int:
+def diagnose_command(results: str, baseline: str, rules: str, expected: str, output: str) -> int:
     """Name the nodes of a results file that break a rule, or are below the baseline of their SKU.
+
+    Devices of a known model are compared with their data sheet too (`--suite devices` measures for that).
 
     The exit code is 1 when there is one.
     """
     from corral.benchmarks.rules.diagnosis import baseline_of, diagnose
     from corral.benchmarks.rules.document import read_rules
-    from corral.benchmarks.suites.named import rules_text
+    from corral.benchmarks.rules.expected import read_expected, with_expected
+    from corral.benchmarks.suites.named import expected_text, rules_text
 
     read = _read(results)
     if baseline:
         known = _read_baseline(baseline)
     else:
         known = {sku: baseline_of(each for each in read if each.sku == sku) for sku in {each.sku for each in read}}
-    found = diagnose(read, read_rules(rules_text(rules)), known)
+    found = with_expected(
+        diagnose(read, read_rules(rules_text(rules)), known), read, read_expected(expected_text(expected))
+    )
     defective = [each for each in found if each.defective]
     if not show([_told(each) for each in found], output, names=[each.node for each in defective]):
         _show_diagnosis(found, defective)

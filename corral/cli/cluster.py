@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.cli.cluster_use import show_cluster_use
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.device_history import DeviceHistory
+from corral.cli.device_timeline import timeline_command
 from corral.cli.job_use import JobUse, Use, by_user
 from corral.cli.node_health import (
     healthy_command,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from corral.client.schema import DeviceView, Holding, NodeView, Top
 
 
-class Nodes(click.Group):
+class Nodes(CommandGroup):
     """A command group whose first word may also be a node, which is then shown."""
 
     def resolve_command(
@@ -61,7 +63,7 @@ def show_command(context: click.Context, name: str, others: bool, output: str) -
     _show(name, output if said else context.obj, others=others)
 
 
-for _command in (history_command, repairing_command, validate_command, healthy_command):
+for _command in (timeline_command, history_command, repairing_command, validate_command, healthy_command):
     nodes_command.add_command(_command)
 
 

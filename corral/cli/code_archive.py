@@ -20,6 +20,7 @@ from corral.kernel.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+    from pathspec.pattern import Pattern
 
 IGNORE_FILES: Final = (".corralignore", ".gitignore")
 _NEVER: Final = frozenset({".git", ".hg", ".svn"})
@@ -103,10 +104,22 @@ def _ignored(path: Path, is_folder: bool, rules: list[tuple[Path, GitIgnoreSpec]
     """Return whether the rules exclude `path`; rules in a deeper folder take precedence."""
     for folder, spec in reversed(rules):
         relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-        verdict = spec.check_file(relative).include
-        if verdict is not None:
-            return verdict
+        for pattern in reversed(spec.patterns):
+            if pattern.include is not None and _fits(pattern, relative):
+                return pattern.include
     return False
+
+
+def _fits(pattern: Pattern, path: str) -> bool:
+    """Return whether a pattern is of `path` itself.
+
+    pathspec lets the pattern of a folder fit everything in it, too, which is decided when the walk is at the folder.
+    """
+    found = pattern.match_file(path)
+    if found is None:
+        return False
+    below = found.match.groupdict().get("ps_d")
+    return below is None or found.match.end("ps_d") == len(path)
 
 
 def _add(archive: tarfile.TarFile, root: Path, path: Path) -> None:

@@ -36,7 +36,7 @@ COLUMNS: Final = (
     "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit", "ProviderName", "PublisherName",
     "ResourceId", "ResourceName", "ResourceType", "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId",
     "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags", "x_EnergyKilowattHours",
-    "x_LostQuantity", "x_UsedQuantity",
+    "x_IdleQuantity", "x_LostQuantity", "x_UsedQuantity",
 )  # fmt: skip
 """The columns in order."""
 _ISSUER: Final = "Corral"
@@ -87,6 +87,7 @@ def focus_row(charge: Charge, currency: str, account: str) -> dict[str, Cell]:
         "SubAccountName": charge["user"] or None,
         "Tags": json.dumps({"queue": charge["queue"], "model": charge["model"]}, ensure_ascii=False),
         "x_EnergyKilowattHours": charge["energyKwh"],
+        "x_IdleQuantity": charge["idle"],
         "x_LostQuantity": charge["lost"],
         "x_UsedQuantity": charge["used"],
     }

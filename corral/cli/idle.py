@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.output import FORMATS, say, show, table
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("JOB", "USER", "QUEUE", "STATE", "IDLE", "SINCE", "WASTED", "THEN", "REASON")
 
 
-@click.group("idle", invoke_without_command=True)
+@click.group("idle", cls=CommandGroup, invoke_without_command=True)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print it.")
 @click.pass_context
 def idle_command(context: click.Context, output: str) -> None:

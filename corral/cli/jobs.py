@@ -36,6 +36,8 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--tag", default="", help="Only jobs with this tag.")
 @click.option("-l", "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only jobs with this label.")
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
+@click.option("--min-priority", type=int, default=None, help="Only jobs of this priority and above.")
+@click.option("--max-priority", type=int, default=None, help="Only jobs of this priority and below.")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
 @click.option("--removed", is_flag=True, help="The lines that removed and long-ended jobs have left (with -u, -n).")
 @click.option(
@@ -61,6 +63,8 @@ def ls_command(
     tag: str,
     labels: Sequence[str],
     job_type: str,
+    min_priority: int | None,
+    max_priority: int | None,
     live: bool,
     removed: bool,
     limit: int | None,
@@ -77,22 +81,31 @@ def ls_command(
     corral ls -s failed -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
-    if removed and (wanted or queues or search or tag or labels or job_type or order != "newest" or len(users) > 1):
+    bounded = min_priority is not None or max_priority is not None
+    narrowed = bool(wanted or queues or search or tag or labels or job_type or bounded)
+    if removed and (narrowed or order != "newest" or len(users) > 1):
         raise click.UsageError("--removed goes with -n and one -u only.")
     limit = limit or (_SHOWN if output == "table" else _MOST)
     with connect() as client:
         if removed:
             page = one_page(client.history, limit, user="".join(users))
         else:
-            asked = {"state": wanted, "user": users, "queue": queues, "q": search, "tag": tag, "job_type": job_type}
+            asked: dict[str, Any] = {
+                "state": wanted,
+                "user": users,
+                "queue": queues,
+                "q": search,
+                "tag": tag,
+                "job_type": job_type,
+            }
             asked |= {"label": labels} if labels else {}
+            asked |= {"min_priority": min_priority, "max_priority": max_priority} if bounded else {}
             page = one_page(client.jobs, limit, **asked, order=order)
     found = page["items"]
     if show(found, output, names=[job["id"] for job in found]):
         return
     if not found:
-        narrowed = wanted or users or queues or search or tag or labels or job_type
-        none = "No job matches." if narrowed else "No jobs. Run one: corral run -- echo hello"
+        none = "No job matches." if narrowed or users else "No jobs. Run one: corral run -- echo hello"
         say("No job was removed." if removed else none)
         return
     click.echo(_jobs_table(found))

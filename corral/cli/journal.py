@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK
 from corral.cli.output import output_option, say, show
 from corral.cli.server import data_option, make_settings
@@ -21,7 +22,7 @@ from corral.kernel.errors import NotFound
 from corral.kernel.units import counted
 
 
-@click.group("journal")
+@click.group("journal", cls=CommandGroup)
 def journal_command() -> None:
     """The journal of a server's decisions."""
 

@@ -37,6 +37,12 @@ from corral.kernel.errors import InvalidInput
     help="What is measured; leave out what another exporter on this node has.",
 )
 @click.option(
+    "--dcgm-exporter",
+    default="",
+    metavar="URL",
+    help="Read GPUs from DCGM exporter at this address (http://127.0.0.1:9400/metrics) instead of NVIDIA's library.",
+)
+@click.option(
     "--dcgm-folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
@@ -72,6 +78,7 @@ def node_agent_command(
     token_file: Path | None,
     seconds: float,
     parts: str,
+    dcgm_exporter: str,
     dcgm_folder: Path | None,
     amd_folder: Path | None,
     node: str,
@@ -91,7 +98,17 @@ def node_agent_command(
 
     host, port = _address(listen)
     options = nodeagent.Options(
-        host, port, token_file, seconds, parts, log_level, dcgm_folder, amd_folder, node, fix_gpu_clocks
+        host,
+        port,
+        token_file,
+        seconds,
+        parts,
+        log_level,
+        dcgm_folder,
+        amd_folder,
+        node,
+        fix_gpu_clocks,
+        dcgm_exporter,
     )
     return nodeagent.run(options)
 

@@ -71,8 +71,8 @@ def notebook_command(folder: str, detach: bool, no_browser: bool, **asked: Any) 
 def tensorboard_command(jobs: tuple[str, ...], no_browser: bool) -> None:
     """Open TensorBoard for what jobs write: one of them, or several together.
 
-    It runs as a job of yours without devices, with the programs of the first job, and ends after 8 hours, or by
-    corral stop. The same jobs get the same TensorBoard again.
+    It runs as a job of yours without devices, with the programs of the first one that is yours, and ends after 8 hours,
+    or by corral stop. The same jobs get the same TensorBoard again.
     """
     with connect() as client:
         job = client.start_tensorboard(jobs)

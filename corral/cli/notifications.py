@@ -13,7 +13,7 @@ from corral.cli.connection import connect
 from corral.cli.output import age, output_option, say, show, table
 from corral.kernel.units import format_duration, parse_duration
 
-_KINDS: Final = ("mail", "webhook", "slack", "teams")
+_KINDS: Final = ("mail", "webhook", "slack", "teams", "apprise")
 _EVENTS: Final = ("started", "succeeded", "failed", "stopped", "retried", "preempted", "idle", "hung", "ended")
 
 
@@ -80,15 +80,16 @@ def add_channel(
 ) -> None:
     """Add a channel; it is sent a code for `corral notifications verify`.
 
-    The URL of a webhook is a secret: leave it out, and it is asked for or read from standard input. Without --event you
-    are told of the end of jobs and of preemptions.
+    The URL of a webhook or service is a secret: leave it out, and it is asked for or read from standard input. Without
+    --event you are told of the end of jobs and of preemptions.
 
     \b
     corral notifications add me mail ada@example.org --event failed --waiting 2h
     corral notifications add team slack < webhook.url
+    corral notifications add phone apprise        # asks for tgram://…, ntfys://…, and so on
     """
     if address and kind != "mail":
-        raise click.UsageError("The URL of a webhook is a secret; leave it out, and it is asked for.")
+        raise click.UsageError("The URL is a secret; leave it out, and it is asked for.")
     address = address or _asked(kind)
     with connect() as client:
         made = client.add_channel(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import paint, table
 from corral.cli.policy_shadow import shadow_command
@@ -35,7 +36,7 @@ FORMS: Final = ("table", "markdown", "junit", "json")
 _ENDINGS: Final = {".md": "markdown", ".xml": "junit", ".json": "json", ".txt": "table"}
 
 
-@click.group("policy")
+@click.group("policy", cls=CommandGroup)
 def policy_command() -> None:
     """Try queues and policies before they are applied."""
 

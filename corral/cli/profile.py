@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.output import age, output_option, say, show, table
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from corral.client.sync import Client
 
 _SECONDS: Final = re.compile(r"([0-9]{1,3})s?")
-_MOST_SECONDS: Final = {"python": 60, "torch": 10}
+_MOST_SECONDS: Final = {"python": 60, "torch": 10, "jax": 10, "tensorflow": 10, "memory": 30, "system": 60}
 _LOOK_SECONDS: Final = 0.5
 """Seconds between two looks whether a profile is done."""
 
 
-class _Group(click.Group):
+class _Group(CommandGroup):
     """A group in which a first word that names no command is the job of `take`."""
 
     def resolve_command(
@@ -62,7 +63,7 @@ def profile_command() -> None:
 @click.option("--duration", default="2s", show_default=True, metavar="TIME", help="For how long to sample: 1s to 60s.")
 @click.option(
     "--what",
-    type=click.Choice(("python", "stacks", "torch")),
+    type=click.Choice(("python", "stacks", "torch", "jax", "tensorflow", "memory", "system")),
     default="python",
     show_default=True,
     help="What to look at.",
@@ -73,8 +74,10 @@ def take_command(job: str, task: str, every: bool, duration: str, what: str, out
 
     `--what python` samples the stacks and shows the functions in which the time goes, with a flame graph in a file.
     `--what torch` has PyTorch trace itself (at most 10s) and tells computing, communication, copies and waits for data,
-    with advice; the job file must say `profile: true`. `--what stacks` prints where each rank stands now, which says
-    most quickly why a job hangs; it looks at all tasks unless one is named. `take` can be left out.
+    with advice; the job file must say `profile: true`. `--what jax` and `--what tensorflow` ask the profiler servers that
+    the program opened (at most 10s). `--what stacks` prints where each rank stands now, which says most quickly why a job
+    hangs; it looks at all tasks unless one is named. `--what memory` (at most 30s) shows who holds the memory, and beneath
+    which functions it grew. `--what system` shows what the task gets of its machine, with advice. `take` can be left out.
 
     \b
     corral profile trainer --task worker-0 --duration 5s
@@ -125,9 +128,9 @@ def _tell(client: Client, view: ProfileView, output: str) -> None:
     if show({**view, **report}, output, names=[view["id"]]):
         return
     click.echo(text_of(report))
-    if view["what"] == "python":
+    if report["frames"]:
         say(f"Flame graph: corral profile download {view['id']}")
-    if view["what"] == "torch":
+    if view["what"] in ("torch", "jax", "tensorflow"):
         say(f"Traces for Perfetto (ui.perfetto.dev): corral profile download {view['id']}")
     say(f"Kept as {view['id']}.")
 
@@ -156,7 +159,7 @@ def list_command(job: str, output: str) -> None:
     ]
     click.echo(table(("PROFILE", "JOB", "WHAT", "STATE", "RANKS", "KIB", "TAKEN"), rows, right=frozenset({4, 5})))
     if found["mostBytes"]:
-        say(f"{format_memory(found['bytes'])} of {format_memory(found['mostBytes'])} are in use.")
+        say(f"Kept profiles take {format_memory(found['bytes'])} of {format_memory(found['mostBytes'])}.")
 
 
 @profile_command.command("show")

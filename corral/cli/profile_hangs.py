@@ -50,6 +50,9 @@ def hangs_command(job: str, fetch: str, output: str) -> None:
             return
     if show(found, output, names=[each["bundle"] for each in found["items"]]):
         return
+    if not found["items"]:
+        say(f"{job} has never hung.")
+        return
     rows = (
         (
             age(each["at"]),
@@ -78,6 +81,9 @@ def ranks_command(job: str, output: str) -> None:
     with connect() as client:
         found = client.job_ranks(job)["items"]
     if show(found, output, names=[each["task"] for each in found]):
+        return
+    if not found:
+        say(f"No running task of {job} reports steps: its program calls corral.report.")
         return
     rows = (
         (

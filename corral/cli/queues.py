@@ -13,6 +13,7 @@ from corral.cli.draw import cell_tree, legend, queue_bar
 from corral.cli.estimates import forecast_text, short_estimate
 from corral.cli.output import age, fields, output_option, paint, say, show, table
 from corral.cli.paging import items
+from corral.cli.queue_history import show_history
 from corral.cli.suspend_and_drain import ledger_text
 from corral.kernel.units import DEVICE, counted, format_cpu, format_devices, format_memory
 
@@ -26,10 +27,16 @@ _MOST_CELLS = 1000
 @click.argument("name", required=False, default="")
 @click.option("--resource", default="devices", show_default=True, help="devices, devices/MODEL, cpu or memory.")
 @click.option("--others", is_flag=True, help="Show the queues and applications of shared clusters (YARN) instead.")
+@click.option("--history", is_flag=True, help="Show the waits, use, borrowing and lending of a NAME by week instead.")
 @output_option
-def queues_command(name: str, resource: str, others: bool, output: str) -> None:
+def queues_command(name: str, resource: str, others: bool, history: bool, output: str) -> None:
     """Show the share, use, borrowing and lending of queues as a tree; with a NAME, one queue with cells and ledger."""
+    if history and not name:
+        raise click.UsageError("--history needs the NAME of a queue.")
     with connect() as client:
+        if history:
+            show_history(client.queue_history(name), output)
+            return
         if others:
             show_cluster_use(client.cluster_use()["items"], output)
             return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import output_option, say, show, span
 from corral.cli.sim_options import FILE, FOLDER
@@ -36,7 +37,7 @@ _LONGEST: Final = 400
 """The most characters of a line about a decision."""
 
 
-@click.group("replay")
+@click.group("replay", cls=CommandGroup)
 def replay_command() -> None:
     """Replay journals of decisions, without a server."""
 

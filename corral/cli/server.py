@@ -210,7 +210,8 @@ def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
 @click.option(
     "--url", default=None, metavar="URL", help="The server's URL; default: --advertise, else where it listens."
 )
-def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
+@click.option("--first", is_flag=True, help="Print none once an administrator has signed in.")
+def sign_in_link_command(data_folder: Path | None, url: str | None, first: bool) -> None:
     """Print a one-time sign-in link for the administrator, on the server's machine (or in its pod).
 
     Anybody who can read the data folder and reach the store can sign in as the administrator.
@@ -222,7 +223,9 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
     from corral import supervisor, upkeep
 
     running = supervisor.running(settings.data_folder) or {}
-    click.echo(upkeep.sign_in_link(settings, url or settings.advertise or running.get("url") or settings.address))
+    address = url or settings.advertise or running.get("url") or settings.address
+    if link := upkeep.sign_in_link(settings, address, first=first):
+        click.echo(link)
 
 
 @click.command("doctor")
@@ -284,14 +287,19 @@ def doctor_command(output: str, probe: bool, probe_node: str, **given: Any) -> i
 
 
 @click.command("backup")
-@click.argument("target", type=_file)
+@click.argument("target", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @data_option
 @click.option("--with-key", is_flag=True, help="Put the key beside it, so that sealed secrets can be opened again.")
 def backup_command(target: Path, data_folder: Path | None, with_key: bool) -> None:
-    """Write a consistent copy of the store to TARGET, while the server is in use."""
+    """Write a consistent copy of the store to TARGET, or to standard output (-), while the server is in use."""
     settings = make_settings(data_folder=data_folder)
     from corral import upkeep
 
+    if str(target) == "-":
+        if with_key:
+            raise click.UsageError("The key goes beside a file: name one.")
+        upkeep.backup_to(settings, sys.stdout.buffer)
+        return
     size = upkeep.backup(settings, target, with_key=with_key)
     say(f"{target} has {size / 1024**2:.1f} MiB.")
     if not with_key:
@@ -299,11 +307,11 @@ def backup_command(target: Path, data_folder: Path | None, with_key: bool) -> No
 
 
 @click.command("restore")
-@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @data_option
 @click.option("--yes", is_flag=True, help="Replace what the data folder has without asking.")
 def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
-    """Restore a backup into the data folder of a stopped server.
+    """Restore a backup, of a file or of standard input (-), into the data folder of a stopped server.
 
     The next start adopts running jobs that the backup contains, and ends all others.
     """
@@ -314,6 +322,9 @@ def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
         click.confirm(f"Replace the store of {settings.data_folder}?", abort=True, err=True)
     from corral import upkeep
 
+    if str(source) == "-":
+        upkeep.restore_from(settings, sys.stdin.buffer)
+        return
     kept = upkeep.restore(settings, source)
     say(f"The store is that of {source}." + (f" The one before is kept as {kept}." if kept else ""))
 

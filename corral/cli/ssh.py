@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.logs import chosen_task, split_task
 from corral.cli.ssh_config import installed, removed, shown
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _PIECE: Final = 64 * 1024
 
 
-class Ssh(click.Group):
+class Ssh(CommandGroup):
     """A group whose first word is a job, where it is none of the commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,13 +53,7 @@ def browse_storage(storage: str, path: str, output: str) -> None:
     """List a folder of a storage; links are shown and not followed."""
     with connect() as client:
         found = items(lambda **page: client.storage_files(storage, path, **page))
-    if show(found, output, names=[each["name"] for each in found]):
-        return
-    rows = [
-        (each["kind"], each["size"] if each["kind"] == "file" else "", each["changedAt"], each["name"])
-        for each in found
-    ]
-    click.echo(table(("KIND", "BYTES", "CHANGED", "NAME"), rows, right=frozenset({1})))
+    show_files(found, output)
 
 
 @storages_command.command("get")
@@ -67,21 +63,40 @@ def browse_storage(storage: str, path: str, output: str) -> None:
 @click.option("--force", is_flag=True, help="Write over a file that is there already.")
 def get_file(storage: str, path: str, to: str, force: bool) -> None:
     """Fetch a file from a storage."""
+    with connect() as client:
+        write_file(lambda: client.storage_file(storage, path), path, to, force=force)
+
+
+def show_files(found: Sequence[Mapping[str, Any]], output: str) -> None:
+    """Print the entries of a folder."""
+    if show(found, output, names=[each["name"] for each in found]):
+        return
+    rows = [
+        (each["kind"], each["size"] if each["kind"] == "file" else "", each["changedAt"], each["name"])
+        for each in found
+    ]
+    click.echo(table(("KIND", "BYTES", "CHANGED", "NAME"), rows, right=frozenset({1})))
+
+
+def write_file(fetch: Callable[[], Iterable[bytes]], path: str, to: str, *, force: bool) -> None:
+    """Write the pieces of a file at `path` of a folder to `to`, "-" for standard output, "" for the file's own name.
+
+    Raises Conflict for a file that is there already.
+    """
     target = Path(to or path.rstrip("/").rpartition("/")[2])
     if to != "-" and not force and os.path.lexists(target):
         raise Conflict("file-exists", f"{target} is there already; write over it with --force, or elsewhere with -o.")
-    with connect() as client:
-        pieces = client.storage_file(storage, path)
-        if to == "-":
+    pieces = fetch()
+    if to == "-":
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        return
+    part = target.with_name(target.name + ".part")
+    try:
+        with part.open("xb") as file:
             for piece in pieces:
-                sys.stdout.buffer.write(piece)
-            return
-        part = target.with_name(target.name + ".part")
-        try:
-            with part.open("xb") as file:
-                for piece in pieces:
-                    file.write(piece)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+                file.write(piece)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
     say(f"{target} has {target.stat().st_size:,} bytes.")

@@ -285,9 +285,8 @@ def send_code(client: Client, folder: Path | None) -> str:
 
     archive = pack(folder)
     with archive.file:
-        if not client.has_code(archive.digest):
-            with upload_bar(archive.size, f"Sending {archive.files} files") as tell:
-                client.put_code(archive.pieces(tell), archive.size, archive.digest)
+        with upload_bar(archive.size, f"Sending {archive.files} files") as tell:
+            client.send_code(archive.file, archive.size, archive.digest, tell)
     return archive.digest
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.connection import connect
 from corral.cli.csv_cells import csv_cell
 from corral.cli.fairness_report import fairness_command
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
 
 _BY = ("user", "queue", "job", "tag", "node", "model")
 _COLUMNS = (
-    "KEY", "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS", "CPU-HOURS", "CPU USED", "GIB-HOURS", "GIB USED", "KWH"
+    "KEY", "DEVICE-HOURS", "USED %", "LOST", "IDLE", "WASTED %", "TASK-HOURS", "CPU-HOURS", "CPU USED", "GIB-HOURS",
+    "GIB USED", "KWH",
 )  # fmt: skip
 _HOUR = 3600.0
 _KWH = 3_600_000.0
+_ALL_PERCENT = 99.5
+"""Percent that count as all: of a whole month, the last look at each task is missing."""
 _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 
 
-@click.group("usage", invoke_without_command=True)
+@click.group("usage", cls=CommandGroup, invoke_without_command=True)
 @click.option("--by", type=click.Choice(_BY), default="user", show_default=True, help="What use is summed by.")
 @click.option("--from", "begin", default="", metavar="TIME", help="From this time on; default: 30 days before the end.")
 @click.option("--to", "end", default="", metavar="TIME", help="Until this time; default: now.")
@@ -46,11 +50,12 @@ _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 def usage_command(context: click.Context, by: str, begin: str, end: str, user: str, queue: str, output: str) -> None:
     """Show who used how many device-hours, and how many of them came to nothing.
 
-    LOST is the part of attempts that failed, were preempted, or were lost with their node. TASK-HOURS count tasks without
-    devices too. CPU-HOURS and GIB-HOURS (of memory) are what the tasks asked for, and USED is what was measured of it. KWH
-    is the energy of devices that tell their power. Administrators see everybody's use, managers that of their queues,
-    others their own. A TIME is a day (2026-11-01, in UTC) or of the form
-    2026-11-27T10:00:00Z.
+    LOST is the part of attempts that failed, were preempted, or were lost with their node. IDLE is the part of other
+    attempts in which the use of a device was below 5 %. WASTED is both. USED % is the mean use of the devices, of the time
+    in which it was measured. TASK-HOURS count tasks without devices too. CPU-HOURS and GIB-HOURS (of memory) are what the
+    tasks asked for, and USED is what was measured of it. KWH is the energy of devices that tell their power. Administrators
+    see everybody's use, managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC) or of the
+    form 2026-11-27T10:00:00Z.
 
     With a Prices document a report has costs. FOCUS is CSV with the columns of the FinOps FOCUS specification, a line for
     each day, user, queue, device model and meter; --by does not apply to it.
@@ -106,15 +111,17 @@ def _named(row: UsageRow, by: str) -> str:
 
 
 def _row(row: UsageRow, name: str) -> tuple[str, ...]:
-    lost, used = row["lostDeviceSeconds"], row["deviceSeconds"]
-    part = f"{100 * lost / used:.0f}" if used else ""
+    lost, idle, held = row["lostDeviceSeconds"], row["idleDeviceSeconds"], row["deviceSeconds"]
+    known = row["measuredDeviceSeconds"]
     cost = () if row["cost"] is None else (f"{row['cost']:.2f}",)
     measured = bool(row["measuredTaskSeconds"])
     return (
         name,
-        _hours(used),
+        _hours(held),
+        f"{100 * row['usedDeviceSeconds'] / known:.0f}" if known else "",
         _hours(lost),
-        part,
+        _hours(idle) if known else "",
+        f"{100 * (lost + idle) / held:.0f}" if held else "",
         _hours(row["taskSeconds"]),
         _hours(row["cpuSeconds"]),
         _hours(row["usedCpuSeconds"]) if measured else "",
@@ -128,9 +135,13 @@ def _row(row: UsageRow, name: str) -> tuple[str, ...]:
 def _measured_words(total: UsageRow) -> str:
     """Say of how much of the time USED is, where it is not of all."""
     percent = 100 * total["measuredTaskSeconds"] / total["taskSeconds"] if total["taskSeconds"] else 100.0
-    if percent >= 99.5:  # of a whole month, the last look at each task is missing
-        return ""
-    return f"Tasks were measured for {percent:.0f} % of their time: USED and KWH are of that part."
+    said = []
+    if percent < _ALL_PERCENT:
+        said.append(f"Tasks were measured for {percent:.0f} % of their time: USED and KWH are of that part.")
+    held, known = total["deviceSeconds"], total["measuredDeviceSeconds"]
+    if known and (percent := 100 * known / held) < _ALL_PERCENT:
+        said.append(f"The use of devices was measured for {percent:.0f} % of theirs: USED % and IDLE are of that part.")
+    return " ".join(said)
 
 
 def _hours(seconds: float) -> str:
@@ -147,6 +158,9 @@ _AMOUNTS = {
     "used_cpu_seconds": "usedCpuSeconds",
     "used_memory_gib_seconds": "usedMemoryGibSeconds",
     "energy_joules": "energyJoules",
+    "measured_device_seconds": "measuredDeviceSeconds",
+    "used_device_seconds": "usedDeviceSeconds",
+    "idle_device_seconds": "idleDeviceSeconds",
     "cost": "cost",
 }
 """Columns of CSV, and the fields that they show."""

@@ -7,8 +7,8 @@ import contextlib
 import json
 import ssl
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import httpx2
 
@@ -19,6 +19,7 @@ from corral.client.operations.jobs import ENDED
 from corral.client.operations.later import LaterCalls
 from corral.client.patience import PATIENCE, pause_before_retry, repeatable
 from corral.client.transport import checked_url, why_unreachable
+from corral.client.upload_course import UploadCourse
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
@@ -131,9 +132,17 @@ class AsyncClient:
     order_job = _asks(operations.teams.order_job)
     queue_limits = _asks(operations.teams.queue_limits)
     limit_queue = _asks(operations.teams.limit_queue)
+    templates = _asks(operations.templates.templates)
+    template = _asks(operations.templates.template)
+    share_template = _asks(operations.templates.share_template)
+    delete_template = _asks(operations.templates.delete_template)
     storages = _asks(operations.teams.storages)
     storage_files = _asks(operations.teams.storage_files)
     storage_file = _streams(operations.teams.storage_file)
+    job_outputs = _asks(operations.teams.job_outputs)
+    output_files = _asks(operations.teams.output_files)
+    output_preview = _asks(operations.teams.output_preview)
+    output_file = _streams(operations.teams.output_file)
     batch_users = _asks(operations.teams.batch_users)
     import_openpai = _asks(operations.accounts.import_openpai)
 
@@ -158,6 +167,7 @@ class AsyncClient:
     resume = _asks(operations.jobs.resume)
     receipts = _asks(operations.jobs.receipts)
     job_ranks = _asks(operations.jobs.job_ranks)
+    job_preflight = _asks(operations.jobs.job_preflight)
     job_hangs = _asks(operations.jobs.job_hangs)
     hang_bundle = _streams(operations.jobs.hang_bundle)
     scale = _asks(operations.jobs.scale)
@@ -215,7 +225,35 @@ class AsyncClient:
 
     async def put_code(self, pieces: AsyncIterable[bytes], size: int, digest: str = "") -> Uploaded:
         """Upload a code archive (tar.gz) of `size` bytes; `digest` is its SHA-256, if known."""
-        made = operations.streams.put_code(size, digest)
+        answer: Uploaded = json.loads(await self._upload(operations.streams.put_code(size, digest), pieces))
+        return answer
+
+    async def send_code(
+        self, file: IO[bytes], size: int, digest: str, tell: Callable[[int], None] = lambda done: None
+    ) -> None:
+        """Upload a code archive unless the server has it, from where an earlier upload of it broke off.
+
+        Goes on by itself after a broken connection. `tell` gets the number of bytes that the server has.
+        """
+        course = UploadCourse(size, self._patience, tell)
+        while True:
+            try:
+                offset = course.seen(await self._upload_progress(digest), time.monotonic())
+                if offset is not None:
+                    rest = operations.streams.append_to_upload(digest, offset, size)
+                    await self._upload(rest, _each(course.pieces(file, offset)))
+                return
+            except CorralError as error:
+                pause = course.pause(error, time.monotonic())
+            await asyncio.sleep(pause)
+
+    async def _upload_progress(self, digest: str) -> Mapping[str, str] | None:
+        try:
+            return (await self._answered(operations.streams.upload_progress(digest))).headers
+        except NotFound:
+            return None
+
+    async def _upload(self, made: Call[Any], pieces: AsyncIterable[bytes]) -> bytes:
         try:
             response = await self._http.request(
                 made.method, made.path, content=pieces, headers=self._headers(made), timeout=None
@@ -223,8 +261,7 @@ class AsyncClient:
         except httpx2.TransportError as error:
             raise _unreachable(self.url, error) from None
         raise_for(response.status_code, response.content)
-        answer: Uploaded = response.json()
-        return answer
+        return response.content
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> AsyncExecStream:
         """Run a command in a running task; use the stream as an async context manager."""
@@ -252,6 +289,7 @@ class AsyncClient:
     nodes = _asks(operations.cluster.nodes)
     node = _asks(operations.cluster.node)
     devices = _asks(operations.cluster.devices)
+    device_timeline = _asks(operations.cluster.device_timeline)
     cluster = _asks(operations.cluster.cluster)
     cluster_use = _asks(operations.cluster.cluster_use)
     node_health = _asks(operations.cluster.node_health)
@@ -259,6 +297,7 @@ class AsyncClient:
     change_health = _asks(operations.cluster.change_health)
     queues = _asks(operations.cluster.queues)
     queue = _asks(operations.cluster.queue)
+    queue_history = _asks(operations.cluster.queue_history)
     line = _asks(operations.cluster.line)
     cells = _asks(operations.cluster.cells)
     ledger = _asks(operations.cluster.ledger)
@@ -275,6 +314,10 @@ class AsyncClient:
     policy_shadow_state = _asks(operations.policy_shadow.policy_shadow_state)
     policy_shadows = _asks(operations.policy_shadow.policy_shadows)
     cancel_policy_shadow = _asks(operations.policy_shadow.cancel_policy_shadow)
+    begin_running_shadow = _asks(operations.policy_shadow.begin_running_shadow)
+    running_shadow = _asks(operations.policy_shadow.running_shadow)
+    running_shadow_report = _asks(operations.policy_shadow.running_shadow_report)
+    stop_running_shadow = _asks(operations.policy_shadow.stop_running_shadow)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
@@ -288,6 +331,12 @@ class AsyncClient:
     top_up_budget = _asks(operations.usage.top_up_budget)
     remove_budget = _asks(operations.usage.remove_budget)
     series = _asks(operations.usage.series)
+    benchmark_overview = _asks(operations.benchmarks.benchmark_overview)
+    keep_benchmark = _asks(operations.benchmarks.keep_benchmark)
+    benchmark_standing = _asks(operations.benchmarks.benchmark_standing)
+    benchmark_history = _asks(operations.benchmarks.benchmark_history)
+    compare_benchmarks = _asks(operations.benchmarks.compare_benchmarks)
+    remove_benchmark = _asks(operations.benchmarks.remove_benchmark)
     job_cache = _asks(operations.caches.job_cache)
     caches = _asks(operations.caches.caches)
     remove_cache = _asks(operations.caches.remove_cache)
@@ -386,13 +435,17 @@ class AsyncClient:
             await asyncio.sleep(pause)
 
     async def _asked(self, call: Call[Answer]) -> Answer:
+        response = await self._answered(call)
+        answer: Any = json.loads(response.content) if response.content else None
+        return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
+
+    async def _answered(self, call: Call[Any]) -> httpx2.Response:
         try:
             response = await self._sent(call)
         except httpx2.TransportError as error:
             raise _unreachable(self.url, error) from None
         raise_for(response.status_code, response.content, response.headers.get("retry-after", ""))
-        answer: Any = json.loads(response.content) if response.content else None
-        return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
+        return response
 
     async def _sent(self, call: Call[Any]) -> httpx2.Response:
         """Return the response; retry once, if the call is repeatable, when the server closed an idle connection."""
@@ -439,6 +492,11 @@ class AsyncClient:
             async for piece in pieces:
                 for event in feed.read(piece):
                     yield event
+
+
+async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def _trust(ca: str) -> ssl.SSLContext | bool:

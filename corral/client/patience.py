@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from corral.client.calls import Call
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import CorralError, Unavailable
 
 PATIENCE: Final = 20.0
 """Seconds for which a client sends a call again by default."""
@@ -25,6 +25,11 @@ _PASSING: Final = frozenset({"store-locked", "store-unreachable", "store-busy", 
 def repeatable(call: Call[Any]) -> bool:
     """Return whether a call takes effect once however often it is sent: by its method, or by its idempotency key."""
     return call.method in _REPEATABLE or "idempotency-key" in call.headers
+
+
+def passes_by_itself(error: CorralError) -> bool:
+    """Return whether the same call may succeed later although nothing is changed."""
+    return isinstance(error, Unavailable) and error.code in _NOTHING_BEGUN | _PASSING | {"unreachable"}
 
 
 def pause_before_retry(call: Call[Any], refused: Unavailable, left: float) -> float | None:

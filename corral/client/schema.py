@@ -91,6 +91,106 @@ class BatchLine(TypedDict):
     """The token of a new account's one-time sign-in link, if links were requested."""
 
 
+class BenchmarkChange(TypedDict):
+    """The medians of a metric in two runs."""
+
+    metric: str
+    unit: str
+    before: float | None
+    after: float | None
+    gain: float | None
+    """The change for the better as a part of the value before; negative is worse."""
+
+
+class BenchmarkMetric(TypedDict):
+    """A measurement over all nodes."""
+
+    metric: str
+    unit: str
+    largerIsBetter: bool
+    nodes: int
+    least: float
+    median: float
+    most: float
+    slow: int
+    """Nodes with findings."""
+
+
+class BenchmarkPoint(TypedDict):
+    """A value of a measurement on a node, in one run."""
+
+    node: str
+    sku: str
+    run: str
+    at: str
+    value: float
+    rank: int
+    slow: bool
+    """Whether it breaks a rule beside the baseline of its SKU of now."""
+
+
+class BenchmarkRunView(TypedDict):
+    """A run of a benchmark suite."""
+
+    id: str
+    at: str
+    user: str
+    suite: str
+    nodes: int
+    figures: int
+    problems: list[str]
+    """What failed, in one sentence each."""
+
+
+class BenchmarkStanding(TypedDict):
+    """The last value of a measurement on a node, beside its baseline and its data sheet."""
+
+    node: str
+    sku: str
+    metric: str
+    rank: int
+    """The process or device with the worst value, or -1."""
+    value: float
+    unit: str
+    largerIsBetter: bool
+    at: str
+    run: str
+    baseline: float | None
+    """The median of the last values of all nodes of its SKU; null where no other node has it."""
+    alike: int
+    """Other nodes of its SKU that have the measurement."""
+    change: float | None
+    """The difference from the baseline as a part of it."""
+    expected: float | None
+    """What the data sheet of its device promises."""
+    least: float | None
+    """The least value of a healthy device of the model."""
+    source: str
+    """The data sheet."""
+    findings: list[str]
+    """Which rules it breaks; empty for a good value."""
+
+
+class BenchmarkStandings(TypedDict):
+    """Last values, those with findings first."""
+
+    items: list[BenchmarkStanding]
+
+
+class BenchmarkedNode(TypedDict):
+    """A node with results."""
+
+    node: str
+    sku: str
+    at: str
+    """When it was measured last."""
+    measurements: int
+    slow: int
+    """Measurements with findings."""
+    findings: list[str]
+    """The first of the findings."""
+
+
 class CacheBundle(TypedDict):
     """One bundle of compiled code; its content never changes."""
 
@@ -204,7 +304,7 @@ class ChannelView(TypedDict):
     """A channel as its owner sees it."""
 
     name: str
-    kind: Literal["mail", "webhook", "slack", "teams"]
+    kind: Literal["mail", "webhook", "slack", "teams", "apprise"]
     address: str
     """Without its secret parts."""
     verified: bool
@@ -233,7 +333,9 @@ class Charge(TypedDict):
     """The price of an hour; 0 where no rate has one."""
     cost: float
     used: float
-    """The part of the hours of processors or memory that was used, as far as it was measured; it is not priced."""
+    """The part of the hours that was used, as far as it was measured; it is not priced."""
+    idle: float
+    """The part of device-hours in which a device's use was below 5 %, in attempts that did not come to nothing."""
     energyKwh: float
     """Of device-hours the energy, where the devices tell their power."""
 
@@ -273,6 +375,22 @@ class DeviceScore(TypedDict):
 
     device: int
     score: float
+
+
+class DeviceStay(TypedDict):
+    """A job on devices of one node for a time."""
+
+    job: str
+    """Its id."""
+    name: str
+    user: str
+    queue: str
+    node: str
+    devices: list[int]
+    """Indexes of the node's devices."""
+    begin: str
+    end: str | None
+    """Null: it still runs, or an expected one ends after the forecast does."""
 
 
 class DeviceUse(TypedDict):
@@ -437,6 +555,19 @@ class Figures(TypedDict):
     """Jobs that wait at the end."""
 
 
+class FilePreview(TypedDict):
+    """What a page shows of a file: a part of its text, some rows of its table, or that it is a picture."""
+
+    kind: Literal["text", "table", "picture", "other"]
+    """`other` is not shown."""
+    size: int
+    text: str
+    columns: list[str]
+    rows: list[list[str]]
+    cut: bool
+    """Whether the file has more than is shown."""
+
+
 class FileView(TypedDict):
     """One entry of a storage's folder."""
 
@@ -445,6 +576,13 @@ class FileView(TypedDict):
     """A link is never followed."""
     size: int
     changedAt: str
+
+
+class FolderDisk(TypedDict):
+    """The disk that has the task's folder, in bytes."""
+
+    bytes: int
+    free: int
 
 
 class ForecastView(TypedDict):
@@ -844,6 +982,17 @@ class JobPort(TypedDict):
     """The number that they begin at; 0: whichever are free. A taken one is waited for."""
 
 
+class JobPreflight(TypedDict):
+    """What each task checks before its command begins."""
+
+    checks: NotRequired[list[Literal["network", "platform"]]]
+    """network measures latency and bandwidth between all tasks; platform reads what each machine is like."""
+    timeoutSeconds: NotRequired[int]
+    """How long the checks may delay the command, with the wait for the other tasks."""
+    required: NotRequired[bool]
+    """Whether a task fails when a check cannot be completed; otherwise its command starts."""
+
+
 class JobReplicaSpec(TypedDict):
     """The number of tasks of the counted role, and the bounds within which the scheduler may choose it."""
 
@@ -991,6 +1140,28 @@ class LoginLink(TypedDict):
     expiresAt: str
 
 
+class MachineDisk(TypedDict):
+    """A disk of the machine."""
+
+    name: str
+    bytes: int
+    rotational: bool
+    scheduler: str
+
+
+class MachineMemory(TypedDict):
+    """Memory in bytes."""
+
+    total: int
+    available: int
+    pageCache: int
+    dirty: int
+    """Changed pages of files that wait to be written."""
+    swapTotal: int
+    swapFree: int
+    hugePagesReserved: int
+
+
 class Me(TypedDict):
     """The caller."""
 
@@ -999,6 +1170,15 @@ class Me(TypedDict):
     groups: list[str]
     manages: list[str]
     """The queues that the caller manages; `*` is all."""
+
+
+class MemoryHolder(TypedDict):
+    """What holds memory, in bytes before and after the profile."""
+
+    kind: str
+    name: str
+    before: int
+    after: int
 
 
 class MismatchView(TypedDict):
@@ -1022,11 +1202,34 @@ class Moved(TypedDict):
     """False: it started under one of both only, so the difference is at least so large."""
 
 
+class NetworkLevel(TypedDict):
+    """The usual figures of the ways of one level: medians."""
+
+    level: str
+    ways: int
+    bytesPerSecond: float
+    latencySeconds: float | None
+
+
+class NetworkWay(TypedDict):
+    """The network from one task to another."""
+
+    source: str
+    target: str
+    level: str
+    """The narrowest level that both are in: node, rack and so on; "cluster" when they share none."""
+    bytesPerSecond: float
+    latencySeconds: float | None
+    """Half of a round trip."""
+    slow: str
+    """Why it is slower than the topology lets expect; "" where it is not."""
+
+
 class NewChannelView(TypedDict):
     """A channel that was just made."""
 
     name: str
-    kind: Literal["mail", "webhook", "slack", "teams"]
+    kind: Literal["mail", "webhook", "slack", "teams", "apprise"]
     address: str
     """Without its secret parts."""
     verified: bool
@@ -1080,6 +1283,15 @@ class NotificationView(TypedDict):
     """Why the last try failed."""
 
 
+class NumaNode(TypedDict):
+    """One NUMA node."""
+
+    node: int
+    processors: str
+    """Such as 0-15,32-47."""
+    memory: int
+
+
 class OidcView(TypedDict):
     """Whether sign-in with OpenID Connect is enabled, and the label of its button."""
 
@@ -1109,6 +1321,21 @@ class OtherApplication(TypedDict):
     used: Amounts
 
 
+class OutputView(TypedDict):
+    """A place where a job keeps results: an output of its document, or a storage that its tasks may write."""
+
+    index: int
+    uri: str
+    """Empty for a storage."""
+    path: str
+    """Where the tasks have it."""
+    storage: str
+    """The storage that it is, or is in; empty: none that the caller may use."""
+    browsable: bool
+    message: str
+    """Why it is not shown."""
+
+
 class PastAlertView(TypedDict):
     """An alert that fired."""
 
@@ -1125,6 +1352,19 @@ class PastAlertView(TypedDict):
     endedAt: str | None
     """null while it fires."""
     source: Literal["rules", "alertmanager"]
+
+
+class PciLink(TypedDict):
+    """The link of a PCI device: what it runs at, and what it could."""
+
+    address: str
+    kind: str
+    driver: str
+    speed: str
+    mostSpeed: str
+    width: int
+    mostWidth: int
+    numaNode: int | None
 
 
 class PortsView(TypedDict):
@@ -1148,12 +1388,36 @@ class ProblemView(TypedDict):
 class ProfileAdvice(TypedDict):
     """One piece of advice, with the figure that led to it and the share of the time that it may save."""
 
-    subject: Literal["data-loading", "imbalance", "communication", "copies", "device-use", "stalls"]
+    subject: Literal[
+        "data-loading",
+        "imbalance",
+        "communication",
+        "copies",
+        "device-use",
+        "stalls",
+        "memory-slack",
+        "one-thread",
+        "page-cache",
+        "disk",
+        "throttling",
+        "run-queue",
+    ]
     figure: float
     gain: float
     rank: str
     """The rank that it is about; "" for all."""
     text: str
+    of: Literal["time", "memory"]
+    """What the gain is a share of: the time, or the memory that the task asked for."""
+
+
+class ProfileCurve(TypedDict):
+    """A figure over the time of a profile: the means of equally long spans, and the greatest single value."""
+
+    name: str
+    unit: str
+    points: list[float]
+    most: float
 
 
 class ProfileDifference(TypedDict):
@@ -1188,6 +1452,18 @@ class ProfileFunction(TypedDict):
     total: float
 
 
+class ProfilePathPart(TypedDict):
+    """A part of the critical path over the ranks: what one of them did while the others waited for it."""
+
+    rank: str
+    part: Literal["computing", "exposed_communication", "copies", "data_waits", "idle"]
+    seconds: float
+    share: float
+    """Of the whole path."""
+    names: list[str]
+    """The operators, kernels or collectives with most of that time."""
+
+
 class ProfilePlace(TypedDict):
     """Threads of several ranks that have the same stack, innermost frame first."""
 
@@ -1218,7 +1494,7 @@ class ProfileView(TypedDict):
     id: str
     job: str
     jobName: str
-    what: Literal["python", "stacks", "torch"]
+    what: Literal["python", "stacks", "torch", "jax", "tensorflow", "memory", "system"]
     seconds: int
     """For how long samples are taken; 0 for stacks."""
     state: Literal["taking", "reading", "done", "failed"]
@@ -1284,6 +1560,25 @@ class QueueFigures(TypedDict):
     """Devices in use, the mean over time."""
     lent: float
     borrowed: float
+
+
+class QueueHistoryWeek(TypedDict):
+    """One week of a queue with the queues below it; it begins on Monday in UTC."""
+
+    week: str
+    """Such as `2026-W48`."""
+    begin: str
+    started: int
+    """Jobs that started for the first time in it."""
+    waitP50: float | None
+    """Seconds from submission to start; null where no job started."""
+    waitP95: float | None
+    used: float
+    """Device-seconds that its jobs held."""
+    borrowed: float | None
+    """Device-seconds beyond its own; null where the server kept no series."""
+    lent: float | None
+    """Device-seconds of its own that others held; null as above."""
 
 
 class QueueLimits(TypedDict):
@@ -1366,6 +1661,32 @@ class QueueView(TypedDict):
     """Whether only members of groups that grant or manage it may submit to it."""
     managers: list[str]
     """Its managers besides administrators, at most 100; only in answers about a single queue."""
+
+
+class RankCurves(TypedDict):
+    """The figures of one rank over time."""
+
+    rank: str
+    seconds: float
+    curves: list[ProfileCurve]
+
+
+class RankMemory(TypedDict):
+    """The memory of one process in bytes, without swap."""
+
+    rank: str
+    used: int
+    """At the end of the profile."""
+    peak: int
+    """The most that it ever had."""
+    grown: int
+    """All growth of private memory, also where some was given back."""
+    kept: int
+    """By how much private memory was larger at the end; negative where it was smaller."""
+    holders: list[MemoryHolder]
+    """By kind, the largest first."""
+    names: list[MemoryHolder]
+    """The largest mappings."""
 
 
 class RankScore(TypedDict):
@@ -1500,6 +1821,8 @@ class SavedFilter(TypedDict):
     order: NotRequired[Literal["", "newest", "oldest", "name", "priority", "ended"]]
     group: NotRequired[Literal["", "user", "sweep"]]
     """What the portal's list gathers jobs by."""
+    priority: NotRequired[Literal["", "crit", "prod", "test", "oppo"]]
+    """A priority class, with those above it; `oppo` is what is below 0."""
 
 
 class SecretView(TypedDict):
@@ -1558,6 +1881,16 @@ class SharedQueue(TypedDict):
     pending: int
     corral: bool
     """Whether Corral puts jobs into it: by the engine's settings, or at present."""
+
+
+class SharedTemplate(TypedDict):
+    """A template that was just stored."""
+
+    type: str
+    name: str
+    version: str
+    contributor: str
+    """The account that shared its first version."""
 
 
 class SignedIn(TypedDict):
@@ -1682,6 +2015,34 @@ class TaskRecord(TypedDict):
     """Its fraction of its one device; null is the whole device."""
 
 
+class TemplateDetail(TypedDict):
+    """One template in one of its versions."""
+
+    owner: str
+    changedAt: str
+    mayChange: bool
+    versions: list[str]
+    """The newest first."""
+    item: dict[str, Any]
+    """The template as it was sent, with its `version`."""
+
+
+class TemplateView(TypedDict):
+    """A template in a list."""
+
+    type: str
+    name: str
+    contributor: str
+    version: str
+    description: str | None
+    owner: str
+    isPublic: bool
+    groupList: list[str]
+    tags: list[str]
+    """Its categories and tags."""
+    hasPicture: bool
+
+
 class TimelineNode(TypedDict):
     """A node of a timeline, and how many devices it has."""
 
@@ -1708,6 +2069,16 @@ class TopUpView(TypedDict):
     at: str
     actor: str
     reason: str
+
+
+class UploadProgress(TypedDict):
+    """How far the upload of an archive is."""
+
+    digest: str
+    size: int
+    """Bytes that the server has."""
+    complete: bool
+    """Whether the archive is whole, checked and stored."""
 
 
 class Uploaded(TypedDict):
@@ -1745,6 +2116,12 @@ class UsageRow(TypedDict):
     """Seconds of memory that the tasks used, in GiB."""
     energyJoules: float
     """Energy of the devices that the tasks held, where these tell their power."""
+    measuredDeviceSeconds: float
+    """The part of the devices' seconds in which their use was measured; what follows is of this part alone."""
+    usedDeviceSeconds: float
+    """Seconds of devices by their use: a device of which 40 % are in use for ten seconds counts four."""
+    idleDeviceSeconds: float
+    """Seconds of devices whose use was below 5 %, in attempts that are not lost: with the lost ones all that was wasted."""
     cost: float | None
     """What it costs by the Prices document; null where there is none."""
 
@@ -1932,6 +2309,36 @@ class Batch(TypedDict):
     """Whether it was stored; never in a dry run."""
 
 
+class BenchmarkComparison(TypedDict):
+    """Two runs beside each other, the largest loss first."""
+
+    before: BenchmarkRunView
+    after: BenchmarkRunView
+    changes: list[BenchmarkChange]
+
+
+class BenchmarkHistory(TypedDict):
+    """What runs measured of one metric, oldest first."""
+
+    metric: str
+    unit: str
+    largerIsBetter: bool
+    points: list[BenchmarkPoint]
+    cut: bool
+    """Whether there are older values that are not told."""
+
+
+class BenchmarkOverview(TypedDict):
+    """The last results of all nodes; nodes with findings come first."""
+
+    nodes: list[BenchmarkedNode]
+    metrics: list[BenchmarkMetric]
+    runs: list[BenchmarkRunView]
+    """The newest runs, newest first."""
+    days: int
+    """For how long results are kept."""
+
+
 class BudgetView(TypedDict):
     """A budget in its present window, in device-hours."""
 
@@ -2037,6 +2444,28 @@ class ClusterUse(TypedDict):
     """What Corral's own applications use, the masters of its services among them."""
     trouble: str
     """Why the cluster could not be asked; "" when it answered."""
+
+
+class DeviceTimeline(TypedDict):
+    """What ran on the devices of some nodes, and what is expected to run there."""
+
+    at: str
+    """When it was asked for: the past ends here."""
+    begin: str
+    end: str
+    nodes: list[TimelineNode]
+    """By name."""
+    past: list[DeviceStay]
+    """Attempts of tasks, the latest first. Those of jobs that were removed are not known any more."""
+    pastLeftOut: int
+    expected: list[DeviceStay]
+    """From the first course of the forecast, the earliest first; it goes on with what runs now."""
+    expectedLeftOut: int
+    forecastUntil: str | None
+    """How far the forecast looks ahead; null without one."""
+    trouble: str
+    """Why there is no forecast; "" where there is one, or where nothing of the time is to come."""
+    next: str | None
 
 
 class EditView(TypedDict):
@@ -2224,6 +2653,60 @@ class JobTopology(TypedDict):
     """All devices are of one model, whichever."""
 
 
+class MachineFacts(TypedDict):
+    """What a task read of its machine; what it could not read is empty."""
+
+    host: str
+    kernel: str
+    os: str
+    processor: str
+    processors: int
+    sockets: int | None
+    clock: str
+    governors: dict[str, int]
+    """How many processors have which governor of their frequency."""
+    throttled: int | None
+    """How often processors were throttled since the machine started."""
+    hugePages: str
+    """Of transparent huge pages: always, madvise or never."""
+    swappiness: int | None
+    numaBalancing: int | None
+    memory: MachineMemory
+    numa: list[NumaNode]
+    pci: list[PciLink]
+    disks: list[MachineDisk]
+    drivers: dict[str, str]
+    """Versions of the drivers of devices and networks."""
+    pressure: dict[str, float]
+    """The part of the last minute in which some task waited for cpu, memory or io."""
+    workFolder: FolderDisk
+
+
+class MachineReport(TypedDict):
+    """A machine of the job."""
+
+    task: str
+    node: str
+    facts: MachineFacts
+    findings: list[str]
+
+
+class NetworkReport(TypedDict):
+    """The network between the tasks of a job, as they measured it before their commands began."""
+
+    at: str
+    tasks: int
+    seconds: float
+    """How long the slowest task took for it."""
+    levels: list[NetworkLevel]
+    """From the narrowest to the widest."""
+    ways: list[NetworkWay]
+    ring: list[NetworkWay]
+    """The ways of the ring while all tasks send at once."""
+    findings: list[str]
+    """What is slower than the topology lets expect, or could not be measured, in sentences."""
+
+
 class PlacementRecord(TypedDict):
     """The node and devices of one task; `rank` is its number in topology order, None if the framework has no ranks."""
 
@@ -2239,10 +2722,31 @@ class PlacementRecord(TypedDict):
     """The task's fraction of its one device; null is the whole device."""
 
 
+class PlatformReport(TypedDict):
+    """The machines of a job, as its tasks found them before their commands began."""
+
+    at: str
+    machines: list[MachineReport]
+    differences: list[str]
+    """In what machines differ that should be alike, in sentences."""
+
+
+class PreflightReport(TypedDict):
+    """What the tasks of a job's current attempt checked before their commands began."""
+
+    attempt: int
+    checks: list[str]
+    """What the job asks to be checked."""
+    network: NetworkReport | None
+    """null until a task told what it measured."""
+    platform: PlatformReport | None
+    """null until a task told what its machine is like."""
+
+
 class ProfileComparison(TypedDict):
     """Two profiles of one kind: of traces the shares of time of all ranks, of samples the functions' own shares."""
 
-    what: Literal["python", "stacks", "torch"]
+    what: Literal["python", "stacks", "torch", "jax", "tensorflow", "memory", "system"]
     before: str
     """The profile that is compared with."""
     after: str
@@ -2264,19 +2768,33 @@ class ProfileList(TypedDict):
 class ProfileReport(TypedDict):
     """What was read of a profile; parts that its kind does not have are empty."""
 
-    what: Literal["python", "stacks", "torch"]
+    what: Literal["python", "stacks", "torch", "jax", "tensorflow", "memory", "system"]
     ranks: list[str]
     places: list[ProfilePlace]
     """Where threads stand; the places of the fewest ranks come first."""
     samples: int
+    """How many samples the flame graph has; of memory, how many KiB grew."""
     functions: list[ProfileFunction]
-    """The functions with the most samples of their own."""
+    """The functions with the most samples of their own; of memory, those beneath which it grew most."""
     frames: list[ProfileFrame]
     """The flame graph, each frame before those below it."""
     reports: list[RankTimes]
     imbalance: float
     advice: list[ProfileAdvice]
     """The greatest gain first."""
+    path: list[ProfilePathPart]
+    """The critical path over the ranks, the longest part first; empty where they have no collectives in common."""
+    memory: list[RankMemory]
+    curves: list[RankCurves]
+
+
+class QueueHistory(TypedDict):
+    """Weeks of a queue, the latest first; the first is not over."""
+
+    queue: str
+    weeks: list[QueueHistoryWeek]
+    unknown: list[str]
+    """What the records do not tell."""
 
 
 class RoleEfficiency(TypedDict):
@@ -2305,6 +2823,31 @@ class RoleEfficiency(TypedDict):
     """The most that a task used; of devices, how many were ever in use."""
     wouldDo: TaskAmounts
     """A smaller request that would have done; null where what was asked fits, or nothing can be said."""
+
+
+class RunningShadow(TypedDict):
+    """The running shadow of a server, or the last one that ended."""
+
+    state: Literal["running", "done", "failed", "stopped"]
+    candidate: str
+    user: str
+    """Who began it."""
+    askedAt: str
+    begin: str
+    """From when on both are compared."""
+    end: str
+    """When it ends by itself."""
+    anew: bool
+    reportedAt: str | None
+    """Up to when its report goes; None: there is none yet."""
+    nextAt: str | None
+    """When the next report is made; None: it has ended, or one is being made."""
+    progress: WhatIfProgress | None
+    """How far the report is that is being made."""
+    trouble: str
+    """Why the last report could not be made, though it goes on."""
+    error: WhatIfRefusal | None
+    """Why it failed."""
 
 
 class SeriesAnswer(TypedDict):
@@ -2370,6 +2913,15 @@ class SilenceList(TypedDict):
     """The silences that have not ended."""
 
     items: list[SilenceView]
+
+
+class TemplatePage(TypedDict):
+    """A page of templates, the best matches first."""
+
+    totalCount: int
+    pageNo: int
+    pageSize: int
+    items: list[TemplateView]
 
 
 class Timeline(TypedDict):
@@ -2645,6 +3197,7 @@ class JobSpec(TypedDict):
     """Whether `corral profile --what torch` can have traces of the tasks' PyTorch."""
     compileCache: NotRequired[JobCompileCache]
     """Whether what its tasks compile is kept for later tasks."""
+    preflight: NotRequired[JobPreflight]
     notifications: NotRequired[JobNotifications]
     """What the owner is told of it, on the owner's channels."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]

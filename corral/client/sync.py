@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from corral.client import config, operations
 from corral.client.calls import Call, worded
@@ -14,6 +14,7 @@ from corral.client.operations.jobs import ENDED
 from corral.client.operations.later import LaterCalls
 from corral.client.patience import PATIENCE
 from corral.client.transport import Transport
+from corral.client.upload_course import UploadCourse
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
@@ -134,9 +135,17 @@ class Client:
     order_job = _asks(operations.teams.order_job)
     queue_limits = _asks(operations.teams.queue_limits)
     limit_queue = _asks(operations.teams.limit_queue)
+    templates = _asks(operations.templates.templates)
+    template = _asks(operations.templates.template)
+    share_template = _asks(operations.templates.share_template)
+    delete_template = _asks(operations.templates.delete_template)
     storages = _asks(operations.teams.storages)
     storage_files = _asks(operations.teams.storage_files)
     storage_file = _streams(operations.teams.storage_file)
+    job_outputs = _asks(operations.teams.job_outputs)
+    output_files = _asks(operations.teams.output_files)
+    output_preview = _asks(operations.teams.output_preview)
+    output_file = _streams(operations.teams.output_file)
     batch_users = _asks(operations.teams.batch_users)
     import_openpai = _asks(operations.accounts.import_openpai)
 
@@ -161,6 +170,7 @@ class Client:
     resume = _asks(operations.jobs.resume)
     receipts = _asks(operations.jobs.receipts)
     job_ranks = _asks(operations.jobs.job_ranks)
+    job_preflight = _asks(operations.jobs.job_preflight)
     job_hangs = _asks(operations.jobs.job_hangs)
     hang_bundle = _streams(operations.jobs.hang_bundle)
     scale = _asks(operations.jobs.scale)
@@ -217,6 +227,32 @@ class Client:
         answer: Uploaded = json.loads(self._transport.upload(operations.streams.put_code(size, digest), pieces))
         return answer
 
+    def send_code(
+        self, file: IO[bytes], size: int, digest: str, tell: Callable[[int], None] = lambda done: None
+    ) -> None:
+        """Upload a code archive unless the server has it, from where an earlier upload of it broke off.
+
+        Goes on by itself after a broken connection. `tell` gets the number of bytes that the server has.
+        """
+        course = UploadCourse(size, self._patience, tell)
+        while True:
+            try:
+                offset = course.seen(self._upload_progress(digest), time.monotonic())
+                if offset is not None:
+                    rest = operations.streams.append_to_upload(digest, offset, size)
+                    self._transport.upload(rest, course.pieces(file, offset))
+                return
+            except CorralError as error:
+                pause = course.pause(error, time.monotonic())
+            time.sleep(pause)
+
+    def _upload_progress(self, digest: str) -> Mapping[str, str] | None:
+        try:
+            _, headers, _ = self._transport.send(operations.streams.upload_progress(digest))
+        except NotFound:
+            return None
+        return {name.lower(): value for name, value in headers.items()}
+
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> ExecStream:
         """Run a command in a running task."""
         from corral.client.exec import ExecStream
@@ -247,6 +283,7 @@ class Client:
     nodes = _asks(operations.cluster.nodes)
     node = _asks(operations.cluster.node)
     devices = _asks(operations.cluster.devices)
+    device_timeline = _asks(operations.cluster.device_timeline)
     cluster = _asks(operations.cluster.cluster)
     cluster_use = _asks(operations.cluster.cluster_use)
     node_health = _asks(operations.cluster.node_health)
@@ -254,6 +291,7 @@ class Client:
     change_health = _asks(operations.cluster.change_health)
     queues = _asks(operations.cluster.queues)
     queue = _asks(operations.cluster.queue)
+    queue_history = _asks(operations.cluster.queue_history)
     line = _asks(operations.cluster.line)
     cells = _asks(operations.cluster.cells)
     ledger = _asks(operations.cluster.ledger)
@@ -270,6 +308,10 @@ class Client:
     policy_shadow_state = _asks(operations.policy_shadow.policy_shadow_state)
     policy_shadows = _asks(operations.policy_shadow.policy_shadows)
     cancel_policy_shadow = _asks(operations.policy_shadow.cancel_policy_shadow)
+    begin_running_shadow = _asks(operations.policy_shadow.begin_running_shadow)
+    running_shadow = _asks(operations.policy_shadow.running_shadow)
+    running_shadow_report = _asks(operations.policy_shadow.running_shadow_report)
+    stop_running_shadow = _asks(operations.policy_shadow.stop_running_shadow)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
@@ -283,6 +325,12 @@ class Client:
     top_up_budget = _asks(operations.usage.top_up_budget)
     remove_budget = _asks(operations.usage.remove_budget)
     series = _asks(operations.usage.series)
+    benchmark_overview = _asks(operations.benchmarks.benchmark_overview)
+    keep_benchmark = _asks(operations.benchmarks.keep_benchmark)
+    benchmark_standing = _asks(operations.benchmarks.benchmark_standing)
+    benchmark_history = _asks(operations.benchmarks.benchmark_history)
+    compare_benchmarks = _asks(operations.benchmarks.compare_benchmarks)
+    remove_benchmark = _asks(operations.benchmarks.remove_benchmark)
     job_cache = _asks(operations.caches.job_cache)
     caches = _asks(operations.caches.caches)
     remove_cache = _asks(operations.caches.remove_cache)

@@ -32,12 +32,16 @@ from corral.control.guarantee_check import broken_guarantees
 from corral.control.hangs.bundles import Bundles
 from corral.control.health.door import HealthDoor
 from corral.control.health.keeper import HealthKeeper
+from corral.control.journal.records import documents_of
+from corral.control.journal.rules import Rules
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
+from corral.control.running_shadow import RunningShadows
 from corral.control.scheduler_views import Views
+from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster, TaskFolders
@@ -47,6 +51,7 @@ from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.metrics.samples import Samples
+from corral.model.policy_shadow import ShadowQuestion
 from corral.model.requests import GangRequest
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.model.start_estimates import Outlook
@@ -142,6 +147,9 @@ class ControlApi:
         self._replica_listener = replica_listener
         self._questions: Questions | None = None
         self._shadows = ShadowRequests(lambda: control.journal_folder, control.clock.now)
+        self._running_shadow = RunningShadows(
+            self._shadows, lambda: control.journal_folder, control.clock.now, self._check_candidate
+        )
         self.metrics = ControlMetrics(control)
         """What `/metrics` tells of this control."""
         self._longer_series = longer_series
@@ -157,6 +165,7 @@ class ControlApi:
             self._path.unlink()
         async with contextlib.aclosing(self._forecasts), asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
+            group.create_task(self._running_shadow.run(self._control.ready))
             if self._keeper is not None:
                 group.create_task(self._keeper.run(self._control.ready))
             if self._replica_listener is not None:
@@ -205,6 +214,7 @@ class ControlApi:
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *self._health.routes(),
             *self._shadows.routes(),
+            *self._running_shadow.routes(),
             *Views(self._world_is_there, self._forecasts).routes(),
             Route("/hangs/{job}/{name}", self._bundle),
             *([LogApi(self.log_sources).route()] if self.log_sources is not None else []),
@@ -288,6 +298,12 @@ class ControlApi:
             return broken_guarantees(cluster, before, after, now, machines)
 
         return _json(await asyncio.to_thread(think))
+
+    async def _check_candidate(self, question: ShadowQuestion) -> None:
+        """Raise InvalidInput for a candidate that the scheduler cannot follow."""
+        control = await self._world_is_there()
+        rules = CandidateRules(question.policy, question.documents)
+        rules.configured(documents_of(control.configured), Rules())
 
     async def _what_if(self, request: Request) -> Response:
         """The courses of the cluster as things are and with a question's changes, played in forked processes.

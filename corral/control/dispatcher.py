@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import structlog
 
 from corral.control.task_launch import PlaceGone
-from corral.engines.base import Engine
+from corral.engines.base import Engine, PendingStarts
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
@@ -160,7 +160,7 @@ class Dispatcher:
         except CorralError:
             raise
         except PlaceGone as gone:
-            if attempt not in engine.attempts():  # otherwise an earlier control started it, and its end will be seen
+            if _never_starts(engine, attempt):  # otherwise it was started before, and its end will be seen
                 self._refused(PlaceLost(attempt, str(gone)))
             return None
         except Exception as error:
@@ -175,6 +175,13 @@ class Dispatcher:
         if isinstance(command, StartTask):
             completion = classify(START_FAILED, f"{error.message} ({error.code})")
             self._refused(StartRefused(command.attempt, self._clock.now(), completion))
+
+
+def _never_starts(engine: Engine, attempt: AttemptId) -> bool:
+    """Whether a start has not taken effect and will not: no other attempt may run before that is certain."""
+    if isinstance(engine, PendingStarts):
+        return engine.withdraw(attempt)
+    return attempt not in engine.attempts()
 
 
 def _is_news(delayed: CorralError, told: set[str]) -> bool:

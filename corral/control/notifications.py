@@ -21,6 +21,7 @@ from corral.model.notifications.wishes import wishes_of
 from corral.monitor.notifications.http_post import Poster
 from corral.monitor.notifications.notifier import Notifier, Waiting
 from corral.monitor.notifications.sender import Sender
+from corral.monitor.notifications.services import Services, is_installed
 from corral.service.secret_box import SecretBox
 from corral.store.notification_outbox import CURSOR
 
@@ -57,6 +58,7 @@ def notifier_of(
         clock=control.clock,
         key=key,
         poster=poster or Poster(listed),
+        services=Services(listed),
         mailer=mailer,
         open_channel=opened,
         url=url,
@@ -103,7 +105,9 @@ def _receiver(receivers: Mapping[str, str], name: str) -> str:
 async def run_notifier(control: Control, notifier: Notifier, *, mail: bool, listed: Sequence[Network] = ()) -> None:
     """Store which kinds of channels there are and which networks are `listed`, and notify until cancelled."""
     await control.ready.wait()
-    kinds = [str(kind) for kind in ChannelKind if mail or kind is not ChannelKind.MAIL]
+    missing = set() if mail else {ChannelKind.MAIL}
+    missing |= set() if is_installed() else {ChannelKind.APPRISE}
+    kinds = [str(kind) for kind in ChannelKind if kind not in missing]
     with contextlib.suppress(CorralError):  # mail is then refused until the next start
         await control.store.put_setting(KINDS_HERE, kinds)
         await control.store.put_setting(NETWORKS_HERE, list(map(str, listed)))

@@ -73,6 +73,7 @@ class Housekeeping:
             if await store.forget_code([digest], now - CODE_SECONDS):
                 await self._code.remove(digest)
 
+        self._code.partial.forget_old()
         await self._delete_bundles()
         await self._delete_profiles(now - self._profile_seconds)
 

@@ -13,11 +13,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from corral.control.core.world import World
-from corral.control.forecast.estimates import given_estimate
+from corral.control.forecast.estimates import expected_stays, given_estimate
 from corral.control.forecast.forecasts import Forecasts
 from corral.control.loop import Control
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import JobId
+from corral.model.device_timeline import MOST_TIMELINE_NODES
 from corral.model.estimate_views import estimate_view, forecast_view
 from corral.model.plan import Reasons
 from corral.model.views import EstimateView
@@ -62,6 +63,7 @@ class Views:
             Route("/overview/line", self._line),
             Route("/overview/cells", self._cells),
             Route("/overview/hived", self._hived),
+            Route("/overview/stays", self._stays),
         ]
 
     async def _queues(self, _: Request) -> Response:
@@ -121,6 +123,13 @@ class Views:
             message = "HiveD's documents are there under `preset: hived` only; see /api/v3/cells and /api/v3/queues."
             raise NotFound("hived-not-in-force", message)
         return self._answer(f"hived {what}", world, partial(inspected, planner.hived.algorithm.state, what))
+
+    async def _stays(self, request: Request) -> Response:
+        """What the forecast has on each `node`."""
+        await self._world_is_there()
+        nodes = request.query_params.getlist("node")[:MOST_TIMELINE_NODES]
+        found = expected_stays(await self._forecasts.latest(), self._forecasts.trouble, nodes)
+        return Response(msgspec.json.encode(found), media_type="application/json")
 
     def _answer(self, what: str, world: World, make: Callable[[], object], *, made_from: int = 0) -> Response:
         """The JSON response of a view."""

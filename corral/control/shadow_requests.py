@@ -82,15 +82,20 @@ class ShadowRequests:
             Route("/policy-shadow/{number}/progress", self._told),
         )
 
+    def folder(self) -> Path:
+        """The folder of the journal; raises NotFound `no-journal`."""
+        folder = self._journal()
+        if folder is None or not folder.is_dir():
+            raise NotFound("no-journal", "This server keeps no journal; start it with `journal_days` above 0.")
+        return folder
+
     async def answer(self, question: ShadowQuestion, number: str = "", patience: float = PATIENCE) -> bytes:
         """A `ShadowReport` as JSON; its process ends when the caller is cancelled.
 
         Raises NotFound `no-journal`, Unavailable `comparison-busy` while others are answered, and the errors of
         `Fork.answer` and of `compare`.
         """
-        folder = self._journal()
-        if folder is None or not folder.is_dir():
-            raise NotFound("no-journal", "This server keeps no journal; start it with `journal_days` above 0.")
+        folder = self.folder()
         until = min(self._now(), inf if question.until is None else question.until)
         progress = _Progress(until)
         if number:
@@ -116,10 +121,15 @@ class ShadowRequests:
         report = await while_connected(request, self.answer(question, number, patience))
         return Response(report, media_type="application/json")
 
+    def progress(self, number: str) -> WhatIfProgress | None:
+        """How far a request is; None if none of this number is being answered."""
+        found = self._progress.get(number)
+        return None if found is None else found.told()
+
     async def _told(self, request: Request) -> Response:
         """How far a request is; null if none of this number is being answered."""
-        found = self._progress.get(request.path_params["number"])
-        return Response(msgspec.json.encode(found and found.told()), media_type="application/json")
+        found = self.progress(request.path_params["number"])
+        return Response(msgspec.json.encode(found), media_type="application/json")
 
 
 def _compared(question: ShadowQuestion, folder: Path, progress: _Progress) -> bytes:
@@ -130,6 +140,7 @@ def _compared(question: ShadowQuestion, folder: Path, progress: _Progress) -> by
         question.candidate,
         question.since,
         inf if question.until is None else question.until,
+        question.idle_until,
         anew=question.anew,
         most=question.differences,
         within=question.within,

@@ -14,12 +14,22 @@ from corral.frameworks.base import TaskCommand
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
-from corral.model.launch import CacheFacts, PortRequest, ReportSource, RuntimePlan, SecretDelivery, TaskLaunch
+from corral.model.launch import (
+    CacheFacts,
+    PortRequest,
+    PreflightPlan,
+    ReportSource,
+    RuntimePlan,
+    SecretDelivery,
+    TaskLaunch,
+)
 from corral.model.runs import TaskRun
 from corral.model.storages import Mount, mount_of
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import UnifiedJob
 from corral.spec.job_parts import Report
+from corral.spec.preflight import PORT as PREFLIGHT_PORT
+from corral.spec.preflight import Preflight
 from corral.spec.role import Role
 from corral.spec.storage import StorageDocument
 from corral.storage.code_archives import BLOB_SCHEME
@@ -159,7 +169,19 @@ def _runtime(
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
     source = _report_source(spec.report, first=first)
-    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, spec.profile, moved, cache)
+    checks = _preflight(spec.preflight)
+    around = (
+        digest,
+        spec.inputs,
+        spec.outputs,
+        barrier,
+        spec.checkpoint.path,
+        source,
+        spec.profile,
+        moved,
+        cache,
+        checks,
+    )
     if not (any(around) or command.runtime or command.notebook or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
@@ -173,6 +195,7 @@ def _runtime(
         checkpoint=spec.checkpoint.path,
         report=source,
         profile=spec.profile,
+        preflight=checks,
         compile_cache=cache,
         plug_in=command.plug_in,
         plug_in_steps=command.plug_in_steps,
@@ -180,6 +203,12 @@ def _runtime(
         keeps_files=bool(command.notebook),
         error_block=command.error_block,
     )
+
+
+def _preflight(asked: Preflight) -> PreflightPlan | None:
+    if not asked.checks:
+        return None
+    return PreflightPlan(tuple(asked.checks), asked.timeout_seconds, PREFLIGHT_PORT, asked.required)
 
 
 def _cache_facts(document: UnifiedJob, role: Role, devices: tuple[Device, ...]) -> CacheFacts | None:

@@ -21,6 +21,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.launch import GangPart, PortRequest
 from corral.model.placement import Placement, TaskPlacement, in_rank_order
 from corral.spec.errors import Path, did_you_mean
+from corral.spec.preflight import PORT as PREFLIGHT_PORT
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
@@ -180,7 +181,7 @@ class Framework:
 
         It is computed before placement, from a gang of two tasks per role; roles that need none are left out.
         """
-        if type(self).ports is Framework.ports:
+        if type(self).ports is Framework.ports and not _measured(job):
             return {}
         tasks = [
             TaskPlacement(role.name, index, "")
@@ -194,9 +195,10 @@ class Framework:
         return {role: count for role, count in found.items() if count}
 
     def _own_ports(self, gang: Gang, task: TaskPlacement) -> list[str]:
-        """The names of the framework's ports that the role does not request itself."""
+        """The names of the framework's ports that the role does not request itself, and of the preflight's."""
         named = {port.name for port in gang.role(task).ports}
-        return [port for port in self.ports(gang, task) if port not in named]
+        wanted = (*self.ports(gang, task), *((PREFLIGHT_PORT,) if _measured(gang.job) else ()))
+        return [port for port in wanted if port not in named]
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
         """The fields of `job` that this framework cannot run, in document order; checked before the job is accepted."""
@@ -229,6 +231,11 @@ class Framework:
             pod_template=role.kubernetes.pod_template,
             notebook=self.notebook(gang, task),
         )
+
+
+def _measured(job: UnifiedJob) -> bool:
+    """Whether the tasks measure their network before they begin, for which each needs a port."""
+    return "network" in job.spec.preflight.checks
 
 
 def role_size(job: UnifiedJob, role: Role) -> int:

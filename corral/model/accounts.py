@@ -96,6 +96,21 @@ class AuditRecord(Record, frozen=True):
     detail: dict[str, Any] = {}
 
 
+class AuditFilter(msgspec.Struct, frozen=True):
+    """Which lines of the audit log are wanted; an empty field wants all."""
+
+    actor: str = ""
+    action: str = ""
+    """An action, or the part before its dot: `job` is every action on jobs."""
+    resource: str = ""
+    """A resource, or its kind: `user:ada`, `user`."""
+    refused: bool = False
+    """Only what was refused."""
+    begin: float | None = None
+    end: float | None = None
+    """Seconds since 1970: from `begin` on, before `end`."""
+
+
 class AuditWrite(msgspec.Struct, frozen=True):
     """A line to add to the audit log; `at` is seconds since 1970."""
 

@@ -23,7 +23,7 @@ class Meter(NamedTuple):
 
 
 METERS = (
-    Meter("device-hours", 0, "device_seconds"),
+    Meter("device-hours", 0, "device_seconds", "used_device_seconds"),
     Meter("cpu-hours", 1, "cpu_seconds", "used_cpu_seconds"),
     Meter("memory-gib-hours", 2, "memory_gib_seconds", "used_memory_gib_seconds"),
 )
@@ -49,7 +49,9 @@ class Charge(Record, frozen=True):
     """The price of an hour; 0 where no rate has one."""
     cost: float = 0.0
     used: float = 0.0
-    """The part of the hours of processors or memory that was used, as far as it was measured; it is not priced."""
+    """The part of the hours that was used, as far as it was measured; it is not priced."""
+    idle: float = 0.0
+    """The part of device-hours in which a device's use was below 5 %, in attempts that did not come to nothing."""
     energy_kwh: float = 0.0
     """Of device-hours the energy, where the devices tell their power."""
 
@@ -75,7 +77,8 @@ def charges(groups: list[UseOf], begin: float, end: float, prices: PriceList) ->
             energy = each.use.energy_joules / JOULES_OF_KWH if meter.price == 0 else 0.0
             hours, unit = seconds / HOUR, price[meter.price] or 0.0
             lost = each.use.lost_device_seconds / HOUR if meter.price == 0 else 0.0
+            idle = each.use.idle_device_seconds / HOUR if meter.price == 0 else 0.0
             yield Charge(
-                rfc3339(begin), rfc3339(end), each.key, each.queue, each.model, meter.name,
-                round(hours, 6), round(lost, 6), unit, round(hours * unit, 6), round(used, 6), round(energy, 6),
+                rfc3339(begin), rfc3339(end), each.key, each.queue, each.model, meter.name, round(hours, 6),
+                round(lost, 6), unit, round(hours * unit, 6), round(used, 6), round(idle, 6), round(energy, 6),
             )  # fmt: skip

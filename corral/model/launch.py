@@ -61,6 +61,18 @@ class CacheFacts(msgspec.Struct, frozen=True):
     """The models of the task's devices, sorted, each once."""
 
 
+class PreflightPlan(msgspec.Struct, frozen=True):
+    """What a task checks before its command begins."""
+
+    checks: tuple[str, ...]
+    seconds: int
+    """How long all checks may take."""
+    port: str
+    """The name of the port on which the task is measured."""
+    required: bool = False
+    """Whether the task fails when a check cannot be completed."""
+
+
 class RuntimePlan(msgspec.Struct, frozen=True):
     """The runtime's steps around a task's command; absent for a task that needs none."""
 
@@ -81,6 +93,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """Where the program's reports of its work are found; None: nothing is watched."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
+    preflight: PreflightPlan | None = None
+    """What is checked before the command begins; None: nothing."""
     compile_cache: CacheFacts | None = None
     """What the cache of compiled code depends on; None: the task has no such cache."""
     plug_in: str = ""

@@ -16,6 +16,10 @@ MOST_DIFFERENCES: Final = 10_000
 LONGEST_WITHIN: Final = 86_400.0
 MOST_NAME: Final = 200
 """Characters of a policy."""
+WEEK_HOURS: Final = 7 * 24
+MOST_RUNNING_HOURS: Final = 2 * WEEK_HOURS
+"""Hours that a running shadow compares, at most."""
+STOPPED: Final = "stopped"
 
 
 class Counts(msgspec.Struct, rename="camel"):
@@ -162,6 +166,8 @@ class ShadowQuestion(msgspec.Struct, frozen=True):
     anew: bool
     within: float
     differences: int
+    idle_until: float = 0.0
+    """Up to when nothing happened if the journal ends before."""
 
 
 class ShadowStatus(Record, frozen=True):
@@ -181,3 +187,55 @@ class ShadowComparisons(Record, frozen=True):
     """The caller's own comparisons that this server keeps, oldest first."""
 
     items: tuple[ShadowStatus, ...] = ()
+
+
+class RunningShadowRequest(Record, frozen=True, forbid_unknown_fields=True):
+    """A candidate that the server lets decide beside its policy from now on, hour by hour."""
+
+    policy: str = ""
+    """`NAME` or `NAME+PART`; "": that of the documents."""
+    documents: str = ""
+    """Documents as `corral apply` takes them, instead of those in force; "": those in force."""
+    since: str = ""
+    """When the candidate begins; "": now."""
+    hours: float = WEEK_HOURS
+    """After how many hours from its beginning on it ends by itself."""
+    anew: bool = False
+    """Whether the candidate begins each hour with what is in force then."""
+    within: float = 60.0
+    """Seconds by which equal decisions may differ."""
+    differences: int = 20
+    """How many decisions that differ are listed."""
+
+
+class RunningShadow(Record, frozen=True):
+    """The running shadow of a server, or the last one that ended."""
+
+    state: Annotated[str, one_of(RUNNING, DONE, FAILED, STOPPED)]
+    candidate: str
+    user: str
+    """Who began it."""
+    asked_at: str
+    begin: str
+    """From when on both are compared."""
+    end: str
+    """When it ends by itself."""
+    anew: bool
+    reported_at: str | None = None
+    """Up to when its report goes; None: there is none yet."""
+    next_at: str | None = None
+    """When the next report is made; None: it has ended, or one is being made."""
+    progress: WhatIfProgress | None = None
+    """How far the report is that is being made."""
+    trouble: str = ""
+    """Why the last report could not be made, though it goes on."""
+    error: WhatIfRefusal | None = None
+    """Why it failed."""
+
+
+class RunningQuestion(msgspec.Struct, frozen=True):
+    """A running shadow as control begins it."""
+
+    question: ShadowQuestion
+    """With `until`, when it ends by itself."""
+    user: str

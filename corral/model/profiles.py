@@ -8,7 +8,7 @@ import msgspec
 
 from corral.model.records import Record, one_of
 
-What = Annotated[str, one_of("python", "stacks", "torch")]
+What = Annotated[str, one_of("python", "stacks", "torch", "jax", "tensorflow", "memory", "system")]
 
 
 class ProfileRow(NamedTuple):
@@ -161,12 +161,86 @@ class RankTimes(Record, frozen=True):
 class ProfileAdvice(Record, frozen=True):
     """One piece of advice, with the figure that led to it and the share of the time that it may save."""
 
-    subject: Annotated[str, one_of("data-loading", "imbalance", "communication", "copies", "device-use", "stalls")]
+    subject: Annotated[
+        str,
+        one_of(
+            "data-loading",
+            "imbalance",
+            "communication",
+            "copies",
+            "device-use",
+            "stalls",
+            "memory-slack",
+            "one-thread",
+            "page-cache",
+            "disk",
+            "throttling",
+            "run-queue",
+        ),
+    ]
     figure: float
     gain: float
     rank: str
     """The rank that it is about; "" for all."""
     text: str
+    of: Annotated[str, one_of("time", "memory")] = "time"
+    """What the gain is a share of: the time, or the memory that the task asked for."""
+
+
+class ProfileCurve(Record, frozen=True):
+    """A figure over the time of a profile: the means of equally long spans, and the greatest single value."""
+
+    name: str
+    unit: str
+    points: tuple[float, ...]
+    most: float
+
+
+class RankCurves(Record, frozen=True):
+    """The figures of one rank over time."""
+
+    rank: str
+    seconds: float
+    curves: tuple[ProfileCurve, ...]
+
+
+class MemoryHolder(Record, frozen=True):
+    """What holds memory, in bytes before and after the profile."""
+
+    kind: str
+    name: str
+    before: int
+    after: int
+
+
+class RankMemory(Record, frozen=True):
+    """The memory of one process in bytes, without swap."""
+
+    rank: str
+    used: int
+    """At the end of the profile."""
+    peak: int
+    """The most that it ever had."""
+    grown: int
+    """All growth of private memory, also where some was given back."""
+    kept: int
+    """By how much private memory was larger at the end; negative where it was smaller."""
+    holders: tuple[MemoryHolder, ...]
+    """By kind, the largest first."""
+    names: tuple[MemoryHolder, ...]
+    """The largest mappings."""
+
+
+class ProfilePathPart(Record, frozen=True):
+    """A part of the critical path over the ranks: what one of them did while the others waited for it."""
+
+    rank: str
+    part: Annotated[str, one_of("computing", "exposed_communication", "copies", "data_waits", "idle")]
+    seconds: float
+    share: float
+    """Of the whole path."""
+    names: tuple[str, ...]
+    """The operators, kernels or collectives with most of that time."""
 
 
 class ProfileReport(Record, frozen=True):
@@ -177,14 +251,19 @@ class ProfileReport(Record, frozen=True):
     places: tuple[ProfilePlace, ...] = ()
     """Where threads stand; the places of the fewest ranks come first."""
     samples: int = 0
+    """How many samples the flame graph has; of memory, how many KiB grew."""
     functions: tuple[ProfileFunction, ...] = ()
-    """The functions with the most samples of their own."""
+    """The functions with the most samples of their own; of memory, those beneath which it grew most."""
     frames: tuple[ProfileFrame, ...] = ()
     """The flame graph, each frame before those below it."""
     reports: tuple[RankTimes, ...] = ()
     imbalance: float = 0
     advice: tuple[ProfileAdvice, ...] = ()
     """The greatest gain first."""
+    path: tuple[ProfilePathPart, ...] = ()
+    """The critical path over the ranks, the longest part first; empty where they have no collectives in common."""
+    memory: tuple[RankMemory, ...] = ()
+    curves: tuple[RankCurves, ...] = ()
 
 
 class ProfileDifference(Record, frozen=True):

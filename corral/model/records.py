@@ -212,6 +212,8 @@ class JobFilter(msgspec.Struct, frozen=True):
     """A substring of the name, or a prefix of the id."""
     tag: str = ""
     job_type: str = ""
+    min_priority: int | None = None
+    max_priority: int | None = None
     created_after: float | None = None
     created_before: float | None = None
     labels: tuple[tuple[str, str], ...] = ()

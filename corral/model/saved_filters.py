@@ -12,6 +12,7 @@ MOST_FILTERS: Final = 50
 """Filters of one person at most."""
 LONGEST_NAME: Final = 60
 GROUPS: Final = ("user", "sweep")
+PRIORITIES: Final = ("crit", "prod", "test", "oppo")
 _Word = Annotated[str, msgspec.Meta(max_length=200)]
 
 
@@ -28,3 +29,5 @@ class SavedFilter(Record, frozen=True):
     order: Annotated[str, one_of("", *JOB_ORDERS)] = ""
     group: Annotated[str, one_of("", *GROUPS)] = ""
     """What the portal's list gathers jobs by."""
+    priority: Annotated[str, one_of("", *PRIORITIES)] = ""
+    """A priority class, with those above it; `oppo` is what is below 0."""

@@ -58,6 +58,12 @@ class UsageRow(Record, frozen=True):
     """Seconds of memory that the tasks used, in GiB."""
     energy_joules: float = 0.0
     """Energy of the devices that the tasks held, where these tell their power."""
+    measured_device_seconds: float = 0.0
+    """The part of the devices' seconds in which their use was measured; what follows is of this part alone."""
+    used_device_seconds: float = 0.0
+    """Seconds of devices by their use: a device of which 40 % are in use for ten seconds counts four."""
+    idle_device_seconds: float = 0.0
+    """Seconds of devices whose use was below 5 %, in attempts that are not lost: with the lost ones all that was wasted."""
     cost: float | None = None
     """What it costs by the Prices document; null where there is none."""
 
@@ -89,6 +95,9 @@ class Use(NamedTuple):
     used_cpu_seconds: float = 0.0
     used_memory_gib_seconds: float = 0.0
     energy_joules: float = 0.0
+    measured_device_seconds: float = 0.0
+    used_device_seconds: float = 0.0
+    idle_device_seconds: float = 0.0
 
     def plus(self, other: Use) -> Use:
         """The sum of both."""
@@ -123,6 +132,11 @@ class Measured(NamedTuple):
     cpu_seconds: float = 0.0
     memory_gib_seconds: float = 0.0
     joules: float = 0.0
+    device_seconds: float = 0.0
+    """Of the devices whose use was measured."""
+    used_device_seconds: float = 0.0
+    idle_device_seconds: float = 0.0
+    """In which a device was used less than a device that counts as idle."""
 
     def plus(self, other: Measured) -> Measured:
         """The sum of both."""
@@ -147,7 +161,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
         lost = self.code is not None and self.code not in NOT_LOST
         cpus, memory = seconds * self.cpu_millis / 1000, seconds * self.memory_bytes / GIB
         part = seconds / (self.ended - self.started) if self.ended > self.started else 0.0
-        used = (part * each for each in self.measured)
+        used = [part * each for each in self.measured]
+        if lost:
+            used[-1] = 0.0  # what idled in it is lost already
         return Use(devices, devices if lost else 0.0, seconds, cpus, memory, *used)
 
     def by_day(self) -> dict[int, Use]:

@@ -521,13 +521,6 @@ class Top(Record, frozen=True):
     jobs: tuple[JobSummary, ...] = ()
 
 
-class Uploaded(Record, frozen=True):
-    """A stored blob."""
-
-    digest: str
-    size: int
-
-
 class Readiness(Record, frozen=True):
     """Whether the server can answer calls, with the reasons if not, or if it is degraded."""
 

@@ -200,9 +200,13 @@ def _lift_until_room(
 ) -> int | None:
     """Release what ends until there is room; return after how many endings that is, None if never.
 
-    Room only grows, so several endings are released between two looks, and the last of them once more one by one.
+    Room only grows, so after the first endings several are released between two looks, and the last of them once more
+    one by one.
     """
-    for first in range(0, len(endings), _AT_ONCE):
+    count = _lift_one_by_one(endings[:_AT_ONCE], has_room)
+    if count is not None:
+        return count
+    for first in range(_AT_ONCE, len(endings), _AT_ONCE):
         marks, group = trial.marks(), endings[first : first + _AT_ONCE]
         for _, freed in group:
             _lift(freed)
@@ -210,10 +214,17 @@ def _lift_until_room(
             continue
         for name, mark in marks.items():
             trial.cluster.engines[name].undo(mark)
-        for count, (_, freed) in enumerate(group, first + 1):
-            _lift(freed)
-            if has_room():
-                return count
+        count = _lift_one_by_one(group, has_room)
+        return None if count is None else first + count
+    return None
+
+
+def _lift_one_by_one(endings: Sequence[tuple[float, list[Ending]]], has_room: Callable[[], bool]) -> int | None:
+    """Release what ends until there is room; return after how many endings that is, None if never."""
+    for count, (_, freed) in enumerate(endings, 1):
+        _lift(freed)
+        if has_room():
+            return count
     return None
 
 

@@ -21,10 +21,12 @@ from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.idle_jobs import IdleJobs
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_hangs import JobHangs
+from corral.service.jobs.job_outputs import JobOutputs
 from corral.service.jobs.job_rule import JobRules
 from corral.service.jobs.job_services import JobServices
 from corral.service.jobs.job_tags import JobTags
 from corral.service.jobs.jobs import Jobs
+from corral.service.jobs.preflight import Preflights
 from corral.service.jobs.receipts import Receipts
 from corral.service.jobs.runtime_calls import RuntimeCalls
 from corral.service.jobs.source_file import JobFiles
@@ -33,9 +35,12 @@ from corral.service.jobs.submission import Submission
 from corral.service.jobs.task_connections import TaskConnections
 from corral.service.jobs.tensorboards import TensorBoards
 from corral.service.logs.task_logs import TaskLogs
+from corral.service.machines.benchmarks import Benchmarks
 from corral.service.machines.cordons import Cordons
+from corral.service.machines.device_timeline import DeviceTimelines
 from corral.service.machines.node_health import NodesHealth
 from corral.service.machines.nodes import Nodes
+from corral.service.machines.queue_history import QueueHistories
 from corral.service.machines.queue_views import Queues
 from corral.service.metrics.metrics import Metrics
 from corral.service.metrics.series import SeriesReports
@@ -52,7 +57,7 @@ from corral.service.people.tokens import Tokens
 from corral.service.people.user_secrets import Secrets
 from corral.service.profiles.profiles import Profiles
 from corral.service.readiness import ReadinessCheck
-from corral.service.storages.browsing import StorageBrowser
+from corral.service.storages.browsing import FolderReader, StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.budgets import Budgets
 from corral.service.usage.efficiency import Efficiency
@@ -61,6 +66,7 @@ from corral.service.usage.usage import Usage
 from corral.service.what_if.kept_questions import KeptQuestions, QuestionBounds, Shape
 from corral.service.what_if.policy_shadows import PolicyShadows
 from corral.service.what_if.questions import WhatIf
+from corral.service.what_if.running_shadow import RunningShadows
 
 WHAT_IF: Final[Shape[WhatIfStatus, WhatIfQuestions]] = Shape(WhatIfStatus, WhatIfQuestions)
 _SHADOW: Final[Shape[ShadowStatus, ShadowComparisons]] = Shape(ShadowStatus, ShadowComparisons)
@@ -91,7 +97,8 @@ class Service:
         self.audit_log = AuditLog(context)
         # storages
         self.storages = Storages(context)
-        self.storage_browser = StorageBrowser(context, self.storages)
+        folders = FolderReader(context)
+        self.storage_browser = StorageBrowser(context, self.storages, folders)
         # jobs
         self.job_rules = JobRules()
         self.budgets = Budgets(context)
@@ -100,6 +107,7 @@ class Service:
         self.job_commands = JobCommands(context, self.jobs, self.budgets)
         self.job_tags = JobTags(context, self.jobs, self.job_rules)
         self.job_files = JobFiles(context)
+        self.job_outputs = JobOutputs(context, self.storages, self.storage_browser, folders)
         self.feasibility = Feasibility(context)
         self.submission = Submission(
             context, self.feasibility, self.storages, self.job_files, self.job_rules, self.budgets
@@ -111,6 +119,7 @@ class Service:
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)
         self.compile_caches = CompileCaches(context, self.authentication)
+        self.preflights = Preflights(context)
         self.task_connections = TaskConnections(context)
         self.ssh_access = SshAccess(context, self.authentication)
         self.job_services = JobServices(context, self.authentication)
@@ -122,12 +131,16 @@ class Service:
         self.configuration = ConfigurationDocuments(context)
         self.queue_managers = QueueManagers(context, self.job_commands, self.configuration)
         self.nodes = Nodes(context)
+        self.device_timelines = DeviceTimelines(context)
         self.cordons = Cordons(context)
         self.nodes_health = NodesHealth(context)
+        self.benchmarks = Benchmarks(context)
         self.queues = Queues(context)
+        self.queue_histories = QueueHistories(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.kept_questions = KeptQuestions(context, self.what_if, WHAT_IF)
         self.policy_shadows = KeptQuestions(context, PolicyShadows(context), _SHADOW, _SHADOW_BOUNDS)
+        self.running_shadows = RunningShadows(context)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
         self.efficiency = Efficiency(context, self.usage)

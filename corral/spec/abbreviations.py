@@ -34,6 +34,7 @@ from corral.spec.placement.network import Network
 from corral.spec.placement.sharing import AntiAffinity, Sharing
 from corral.spec.placement.topology import SHORT_SPREAD, Topology, TopologySpread
 from corral.spec.placement_rules import Devices, NodeName, NodeRules
+from corral.spec.preflight import Preflight
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 
@@ -75,6 +76,10 @@ def _nodes(value: Any) -> Any:
 
 def _tags(value: Any) -> Any:
     return {"tags": [value] if isinstance(value, str) else value} if isinstance(value, str | list) else value
+
+
+def _checks(value: Any) -> Any:
+    return {"checks": [value] if isinstance(value, str) else value} if isinstance(value, str | list) else value
 
 
 def _sharing(value: Any) -> Any:
@@ -220,6 +225,14 @@ ShortBarrier = Annotated[Barrier, BeforeValidator(_enabled, json_schema_input_ty
 """`true`, or `{timeoutSeconds: 600}`."""
 ShortReport = Annotated[Report, BeforeValidator(_enabled, json_schema_input_type=bool | Report)]
 
+ShortPreflight = Annotated[
+    Preflight,
+    BeforeValidator(
+        _checks,
+        json_schema_input_type=Literal["network", "platform"] | list[Literal["network", "platform"]] | Preflight,
+    ),
+]
+"""`network`, or `{checks: [network], timeoutSeconds: 60, required: true}`."""
 ShortCompileCache = Annotated[
     CompileCache,
     BeforeValidator(_word_is("share"), json_schema_input_type=Literal["none", "job", "user"] | CompileCache),

@@ -25,6 +25,7 @@ from corral.spec.placement.network import Network
 from corral.spec.placement.sharing import Sharing
 from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules
+from corral.spec.preflight import Preflight
 from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
@@ -104,6 +105,9 @@ class JobOptions(SpecModel):
     )
     compile_cache: CompileCache = Field(
         default_factory=CompileCache, description="Whether what its tasks compile is kept for later tasks."
+    )
+    preflight: Preflight = Field(
+        default_factory=Preflight, description="What each task checks before its command begins."
     )
     notifications: Notifications = Field(
         default_factory=Notifications, description="What the owner is told of it, on the owner's channels."

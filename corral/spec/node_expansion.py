@@ -238,9 +238,9 @@ def _complete(common: NodeShape, own: NodeShape) -> NodeShape:
     said = {name: getattr(own, name) for name in own.model_fields_set if name in type(common).model_fields}
     if "devices" in said:
         devices = own.devices
-        said["devices"] = common.devices.model_copy(
-            update={name: getattr(devices, name) for name in devices.model_fields_set}
-        )
+        changed = {name: getattr(devices, name) for name in devices.model_fields_set}
+        said["devices"] = copied = common.devices.model_copy(update=changed)
+        copied.__dict__.pop("wiring", None)  # a copy takes over the cached wiring of the common devices
     if "labels" in said:
         said["labels"] = common.labels | own.labels
     return common.model_copy(update=said)

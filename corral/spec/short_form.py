@@ -24,6 +24,7 @@ from corral.spec.abbreviations import (
     ShortNotifications,
     ShortParameters,
     ShortPorts,
+    ShortPreflight,
     ShortPriority,
     ShortReplicas,
     ShortReport,
@@ -42,6 +43,7 @@ from corral.spec.job_options import JobOptions, Standing
 from corral.spec.job_parts import Array, Barrier, Code, Report, RetryPolicy
 from corral.spec.placement.network import Network
 from corral.spec.placement_rules import NodeRules
+from corral.spec.preflight import Preflight
 from corral.spec.role import RoleOptions
 
 _RENAMED: Final = {"virtualCluster": "queue", "retry": "retryPolicy", "after": "dependsOn"}
@@ -148,6 +150,9 @@ class ShortJob(JobOptions, Standing, ShortHead):
     compile_cache: ShortCompileCache = Field(
         default_factory=CompileCache,
         description="Whether what its tasks compile is kept for later tasks: none, job, user, or more.",
+    )
+    preflight: ShortPreflight = Field(
+        default_factory=Preflight, description="What each task checks before its command begins: network, or more."
     )
     notifications: Told = Field(
         default_factory=ShortNotifications,

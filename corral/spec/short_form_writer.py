@@ -11,6 +11,7 @@ _ORDER: Final = ("name", "framework", "queue", "priority", "labels", "annotation
 """The first keys of a short file; the others follow in canonical order."""
 _WORDS: Final = (
     ("nodes", "include"), ("code", "uri"), ("network", "rdma"), ("array", "size"), ("compileCache", "share"),
+    ("preflight", "checks"),
 )  # fmt: skip
 """Fields that may be written as one value, and the key that it stands for."""
 

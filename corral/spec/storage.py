@@ -33,7 +33,7 @@ from corral.spec.yaml_scalars import written
 StorageType = Literal["nfs", "samba", "azureFile", "azureBlob", "dshuttle", "folder", "uri", "pvc", "other"]
 DEFAULT_PLACE: Final = "/mnt"
 """Parent folder of storages whose job names no mount path."""
-_URI_SCHEMES: Final = ("s3", "hdfs", "webhdfs")
+_URI_SCHEMES: Final = ("s3", "hdfs", "webhdfs", "swebhdfs")
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "nfs": ("server", "path"),
     "samba": ("address",),
@@ -88,8 +88,8 @@ class StorageDocument(SpecModel):
     description: Text = Field("", max_length=1000, description="A description of one line.")
     type: StorageType = Field(
         description="nfs, samba, azureFile, azureBlob and dshuttle are shares; folder is one of each machine; uri is s3:,"
-        " hdfs: or webhdfs:, moved before and after the command; pvc is a claim of Kubernetes; other is whatever the "
-        "machines have at hostPath, or a CSI driver mounts."
+        " hdfs:, webhdfs: or swebhdfs:, moved before and after the command; pvc is a claim of Kubernetes; other is "
+        "whatever the machines have at hostPath, or a CSI driver mounts."
     )
     share: bool = Field(
         True, description="Whether all users see the same; false gives each user a folder of their own."
@@ -151,7 +151,7 @@ class StorageDocument(SpecModel):
     def _is_uri(cls, value: str) -> str:
         scheme, mark, rest = value.partition("://")
         if value and (not mark or scheme not in _URI_SCHEMES or not rest.strip("/")):
-            raise refusal(f"expected s3://…, hdfs://… or webhdfs://…, got {describe(value)}")
+            raise refusal(f"expected s3://…, hdfs://…, webhdfs://… or swebhdfs://…, got {describe(value)}")
         if "@" in rest.partition("/")[0] or ".." in rest.split("/"):
             raise refusal('a URI may hold no user, password or ".."')
         return value.rstrip("/")

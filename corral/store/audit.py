@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import insert, select
+from sqlalchemy import Column, ColumnElement, insert, or_, select
 
-from corral.model.accounts import AuditRecord, AuditWrite
+from corral.model.accounts import AuditFilter, AuditRecord, AuditWrite
 from corral.model.records import Page, rfc3339
 from corral.store import tables
 from corral.store.database import Database, rows
@@ -16,6 +17,7 @@ from corral.store.rows import clean, encode
 from corral.store.writer import Transaction
 
 _DETAIL: Final = msgspec.json.Decoder(dict[str, Any])
+_ALL: Final = AuditFilter()
 _INSERT: Final = insert(tables.audit)
 
 
@@ -43,15 +45,13 @@ class Audit(Database):
         """Add a line to the audit log."""
         await self.write(lambda transaction: write_audit(transaction, line))
 
-    async def audit(self, *, limit: int = 100, after_cursor: str = "", actor: str = "") -> Page[AuditRecord]:
-        """One page of the audit log, newest first."""
+    async def audit(self, wanted: AuditFilter = _ALL, *, limit: int = 100, after_cursor: str = "") -> Page[AuditRecord]:
+        """One page of the wanted lines of the audit log, newest first."""
         table = tables.audit
-        query = select(table).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
+        query = select(table).where(*_meets(wanted)).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
         key = read_cursor(after_cursor, (int,))
         if key is not None:
             query = query.where(after([(table.c.seq, True)], key))
-        if actor:
-            query = query.where(table.c.actor == actor)
         found = await self.read(lambda connection: rows(connection, query))
         shown = [
             AuditRecord(
@@ -60,3 +60,25 @@ class Audit(Database):
             for r in found[: bounded(limit)]
         ]
         return Page(shown, write_cursor((shown[-1].seq,)) if len(found) > len(shown) else None)
+
+
+def _meets(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    """The conditions of a filter."""
+    columns = tables.audit.c
+    if wanted.actor:
+        yield columns.actor == clean(wanted.actor)
+    if wanted.action:
+        yield _is_or_begins(columns.action, wanted.action, ".")
+    if wanted.resource:
+        yield _is_or_begins(columns.resource, wanted.resource, ":")
+    if wanted.refused:
+        yield columns.allowed.is_(False)
+    if wanted.begin is not None:
+        yield columns.at >= wanted.begin
+    if wanted.end is not None:
+        yield columns.at < wanted.end
+
+
+def _is_or_begins(column: Column[str], text: str, mark: str) -> ColumnElement[bool]:
+    text = clean(text)
+    return or_(column == text, column.startswith(text + mark, autoescape=True))

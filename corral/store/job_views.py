@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import JSON, ColumnElement, Connection, FromClause, and_, cast, exists, func, or_, select
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+)
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
@@ -46,6 +59,13 @@ _jobs, _runs, _tasks, _files = tables.jobs, tables.job_runs, tables.tasks, table
 _PARAMETERS: Final = msgspec.json.Decoder(dict[str, str])
 ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
 """Column: whether a job's account was deleted."""
+_RECORDS: Final = (
+    select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
+    .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
+    .join(_runs, _runs.c.job == _jobs.c.id)
+)
+"""The rows that `job_record` reads."""
+_BY_ID: Final = _RECORDS.where(_jobs.c.id == bindparam("ref"))
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
@@ -110,47 +130,27 @@ class JobViews(Database):
 
         A job in a dialect is also found by the name that it was submitted under.
         """
-        query = (
-            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
-            .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
-            .join(_runs, _runs.c.job == _jobs.c.id)
-        )
         ref = ref.replace("\0", "")
         owner, tilde, name = ref.partition("~")
-
         wanted, whose = (name, owner) if tilde else (ref, user)
-        questions = [query.where(_jobs.c.name == wanted)]
-        if whose is not None:
-            names = [each.table for each in job_names().values()]
-            questions = [
-                questions[0].where(_jobs.c.user == whose),
-                *(
-                    query.join(table, table.c.job == _jobs.c.id).where(table.c.user == whose, table.c.name == wanted)
-                    for table in names
-                ),
-            ]
-        latest = (_jobs.c.live.desc(), _jobs.c.id.desc())
 
         def run(connection: Connection) -> JobRecord | None:
-            row = None if tilde else connection.execute(query.where(_jobs.c.id == ref)).first()
-            for question in questions:
-                row = row or connection.execute(question.order_by(*latest).limit(1)).first()
+            row = None if tilde else connection.execute(_BY_ID, {"ref": ref}).first()
+            for question in () if row is not None else _by_name(whose is not None):
+                row = row or connection.execute(question, {"wanted": wanted, "whose": whose}).first()
             return None if row is None else job_record(row)
 
         return await self.read(run)
 
     async def jobs_by_id(self, ids: Sequence[str]) -> dict[str, JobRecord]:
         """Jobs by id; ids without a job are left out."""
-        query = (
-            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
-            .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
-            .join(_runs, _runs.c.job == _jobs.c.id)
-        )
 
         def run(connection: Connection) -> dict[str, JobRecord]:
             parts = (ids[begin : begin + _AT_ONCE] for begin in range(0, len(ids), _AT_ONCE))
             return {
-                row.id: job_record(row) for some in parts for row in rows(connection, query.where(_jobs.c.id.in_(some)))
+                row.id: job_record(row)
+                for some in parts
+                for row in rows(connection, _RECORDS.where(_jobs.c.id.in_(some)))
             }
 
         return await self.read(run)
@@ -266,10 +266,33 @@ class JobViews(Database):
             query = query.where(table.c.job == job)
         return [event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
 
+    async def task_reports(self, job: str, kind: str, job_attempt: int) -> list[EventRecord]:
+        """What the runtimes of an attempt's tasks reported of one kind, in commit order.
+
+        All of it: the reports of a job are bounded (`corral.service.jobs.runtime_calls`).
+        """
+        table = tables.events
+        of_attempt = table.c.attempt.startswith(f"{job}.{job_attempt}.", autoescape=True)
+        query = select(table).where(table.c.job == job, table.c.kind == f"runtime.{kind}", of_attempt)
+        found = await self.read(lambda connection: rows(connection, query.order_by(table.c.seq)))
+        return [event_record(row) for row in found]
+
     async def last_seq(self) -> int:
         """The seq of the last committed event; 0 when there is none."""
         query = select(tables.counters.c.value).where(tables.counters.c.name == "event")
         return int(await self.read(lambda connection: connection.execute(query).scalar_one()))
+
+
+def _by_name(of_a_user: bool) -> Iterator[Select[Any]]:
+    """The queries, one after the other, for the job that has the name `wanted`, of the user `whose` if asked for."""
+    latest = (_jobs.c.live.desc(), _jobs.c.id.desc())
+    named = _RECORDS.order_by(*latest).limit(1)
+    of_corral = named.where(_jobs.c.name == bindparam("wanted"))
+    yield of_corral.where(_jobs.c.user == bindparam("whose")) if of_a_user else of_corral
+    for names in job_names().values() if of_a_user else ():
+        table = names.table
+        theirs = named.join(table, table.c.job == _jobs.c.id)
+        yield theirs.where(table.c.user == bindparam("whose"), table.c.name == bindparam("wanted"))
 
 
 def _arrays(connection: Connection, shown: Sequence[str]) -> dict[str, ArrayView]:
@@ -295,9 +318,20 @@ def _first_of_its_array(wanted: JobFilter, dialect: str) -> ColumnElement[bool]:
         earlier.append(mate.c.phase.in_(wanted.phases))
     if wanted.search:
         earlier.append(_matches(wanted.search, dialect, mate))
+    earlier += _priorities(wanted, mate)
     if wanted.order == "ended":
         earlier.append(mate.c.ended_at.is_not(None))
     return or_(_jobs.c.array_parent == "", ~exists().where(*earlier))
+
+
+def _priorities(wanted: JobFilter, jobs: FromClause = _jobs) -> list[ColumnElement[bool]]:
+    """Conditions: jobs whose priority is within the bounds."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.min_priority is not None:
+        found.append(jobs.c.priority >= wanted.min_priority)
+    if wanted.max_priority is not None:
+        found.append(jobs.c.priority <= wanted.max_priority)
+    return found
 
 
 def _matches(search: str, dialect: str, jobs: FromClause = _jobs) -> ColumnElement[bool]:
@@ -352,6 +386,7 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
         conditions.append(_matches(wanted.search, dialect))
     if wanted.tag:
         conditions.append(_jobs.c.id.in_(select(tables.job_tags.c.job).where(tables.job_tags.c.tag == wanted.tag)))
+    conditions += _priorities(wanted)
     conditions += [_has_label(name, value, dialect) for name, value in wanted.labels]
     if wanted.created_after is not None:
         conditions.append(_jobs.c.created_at > wanted.created_after)

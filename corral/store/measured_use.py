@@ -16,7 +16,11 @@ from corral.store.database import Database
 from corral.store.writer import Transaction
 
 _used: Final = tables.attempt_use
-_ADDED: Final = ("measured_seconds", "cpu_seconds", "memory_gib_seconds", "joules")
+_ADDED: Final = (
+    "measured_seconds", "cpu_seconds", "memory_gib_seconds", "joules", "device_seconds", "used_device_seconds",
+    "idle_device_seconds",
+)  # fmt: skip
+"""The columns, in the order of `Measured`."""
 
 
 class MeasuredUse(Database):

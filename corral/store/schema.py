@@ -18,7 +18,7 @@ from corral.store.database_errors import StoreRefused
 from corral.store.tables import metadata
 from corral.store.tenant_tables import are_migrated, create_tenants, migrate_tenants
 
-HEAD: Final = "0032"
+HEAD: Final = "0034"
 """The newest migration."""
 KNOWN: Final = tuple(f"{number:04}" for number in range(1, int(HEAD) + 1))
 """Every migration, oldest first."""

@@ -17,6 +17,7 @@ from corral.store.alert_records import AlertRecords
 from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
+from corral.store.benchmark_records import BenchmarkRecords
 from corral.store.budget_records import BudgetRecords
 from corral.store.budget_rulings import BudgetRulings
 from corral.store.call_deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
@@ -25,6 +26,7 @@ from corral.store.compile_caches import CompileCacheRecords
 from corral.store.connections import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
 from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
+from corral.store.device_stays import DeviceStays
 from corral.store.documents import DocumentStore
 from corral.store.efficiency_records import EfficiencyRecords
 from corral.store.estimate_records import EstimateRecords
@@ -45,6 +47,7 @@ from corral.store.openid_identities import Identities
 from corral.store.preemption_records import PreemptionRecords
 from corral.store.profile_records import ProfileRecords
 from corral.store.question_records import QuestionRecords
+from corral.store.queue_waits import QueueWaits
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.saved_filters import SavedFilters
 from corral.store.schema import bring_up
@@ -81,11 +84,13 @@ class Store(
     EstimateRecords,
     ProfileRecords,
     UsageRecords,
+    DeviceStays,
     MeasuredUse,
     EfficiencyRecords,
     BudgetRecords,
     BudgetRulings,
     FairnessRecords,
+    QueueWaits,
     HealthRecords,
     NotificationChannels,
     NotificationOutbox,
@@ -96,6 +101,7 @@ class Store(
     QuestionRecords,
     CompileCacheRecords,
     SavedFilters,
+    BenchmarkRecords,
 ):
     """The open store."""
 

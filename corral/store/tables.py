@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
 
+from corral.store.benchmark_tables import benchmark_tables
 from corral.store.cache_tables import cache_tables
 from corral.store.filter_tables import filter_tables
 from corral.store.profile_tables import profile_table
@@ -352,6 +353,7 @@ attempt_use, usage_days = usage_tables(metadata)
 compile_caches, compile_cache_uses, compile_cache_garbage = cache_tables(metadata)
 profiles = profile_table(metadata)
 saved_filters = filter_tables(metadata)
+benchmark_runs, benchmark_figures = benchmark_tables(metadata)
 
 budgets = Table(
     "budgets",

@@ -108,12 +108,15 @@ def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
 
 
 _SUMS: Final = tuple(_days.c[name] for name in Use._fields)
-_ENDED: Final = func.coalesce(_attempts.c.ended_at, _jobs.c.ended_at)
-_MEASURED: Final = ("measured_seconds", "used_cpu", "used_memory", "joules")
-_USED_COLUMNS: Final = (_used.c.measured_seconds, _used.c.cpu_seconds, _used.c.memory_gib_seconds, _used.c.joules)
+ENDED: Final = func.coalesce(_attempts.c.ended_at, _jobs.c.ended_at)
+_MEASURED: Final = ("measured_seconds", "used_cpu", "used_memory", "joules", "used_measured", "used_devices", "idle")
+_USED_COLUMNS: Final = (
+    _used.c.measured_seconds, _used.c.cpu_seconds, _used.c.memory_gib_seconds, _used.c.joules, _used.c.device_seconds,
+    _used.c.used_device_seconds, _used.c.idle_device_seconds,
+)  # fmt: skip
 _HELD: Final = (
     select(
-        _attempts.c.started_at, func.coalesce(_ENDED, _attempts.c.started_at).label("ended"), _attempts.c.millis,
+        _attempts.c.started_at, func.coalesce(ENDED, _attempts.c.started_at).label("ended"), _attempts.c.millis,
         _CODE.label("code"), _jobs.c.user, _jobs.c.queue, _attempts.c.model, _attempts.c.cpu_millis,
         _attempts.c.memory_bytes, *(column.label(name) for column, name in zip(_USED_COLUMNS, _MEASURED, strict=True)),
     )
@@ -149,7 +152,7 @@ def _of_attempts(begin: float, end: float, by: By, now: float) -> Select[Any]:
 
 def bounds_between(begin: float, end: float, now: float) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     """When an attempt began and ended within two times; what runs ends at `now`."""
-    started, ended = _attempts.c.started_at, func.coalesce(_ENDED, literal(now))
+    started, ended = _attempts.c.started_at, func.coalesce(ENDED, literal(now))
     return case((started > begin, started), else_=literal(begin)), case((ended < end, ended), else_=literal(end))
 
 
@@ -157,22 +160,24 @@ def amounts_between(begin: float, end: float, now: float) -> list[Any]:
     """The use of an attempt joined with its job and `attempt_use` within two times, in columns named as in `Use`."""
     first, last = bounds_between(begin, end, now)
     seconds = last - first
-    part = seconds / (func.coalesce(_ENDED, literal(now)) - _attempts.c.started_at)
+    part = seconds / (func.coalesce(ENDED, literal(now)) - _attempts.c.started_at)
     devices = seconds * _attempts.c.millis / 1000.0
+    *used, idle = (part * func.coalesce(column, 0.0) for column in _USED_COLUMNS)
     amounts = (
         devices,
         case((_LOST, devices), else_=0.0),
         seconds,
         seconds * _attempts.c.cpu_millis / 1000.0,
         seconds * _attempts.c.memory_bytes / float(GIB),
-        *(part * func.coalesce(column, 0.0) for column in _USED_COLUMNS),
+        *used,
+        case((_LOST, 0.0), else_=idle),
     )
     return _labelled(amounts)
 
 
 def ran_between(begin: float, end: float, now: float) -> tuple[ColumnElement[bool], ...]:
     """The conditions for an attempt that ran within two times."""
-    started, ended = _attempts.c.started_at, func.coalesce(_ENDED, literal(now))
+    started, ended = _attempts.c.started_at, func.coalesce(ENDED, literal(now))
     in_time = or_(_jobs.c.live, _jobs.c.ended_at.is_(None), _jobs.c.ended_at > begin)
     return in_time, started < end, ended > begin, ended > started
 

@@ -7,7 +7,11 @@ from typing import Final
 from sqlalchemy import Column, Double, Index, Integer, MetaData, Table, Text
 
 _ASKED: Final = ("device_seconds", "lost_device_seconds", "task_seconds", "cpu_seconds", "memory_gib_seconds")
-_MEASURED: Final = ("measured_task_seconds", "used_cpu_seconds", "used_memory_gib_seconds", "energy_joules")
+_MEASURED: Final = (
+    "measured_task_seconds", "used_cpu_seconds", "used_memory_gib_seconds", "energy_joules", "measured_device_seconds",
+    "used_device_seconds", "idle_device_seconds",
+)  # fmt: skip
+_OF_DEVICES: Final = ("device_seconds", "used_device_seconds", "idle_device_seconds")
 
 
 def usage_tables(metadata: MetaData) -> tuple[Table, Table]:
@@ -24,6 +28,7 @@ def usage_tables(metadata: MetaData) -> tuple[Table, Table]:
         Column("cpu_seconds", Double, nullable=False),
         Column("memory_gib_seconds", Double, nullable=False),
         Column("joules", Double, nullable=False),
+        *(Column(name, Double, nullable=False, server_default="0") for name in _OF_DEVICES),
         Index("attempt_use_by_job", "job"),
     )
     usage_days = Table(

@@ -143,7 +143,7 @@ def serving(
         settings = Settings(data_folder=folder, **server.settings)
         config = configuration(server.app, settings, server.bounds)
         server.counter = config.counter
-        running = Front(config)
+        running = Front(config, server.app.state.job_ports)
 
         def stop() -> None:
             running.should_exit = True

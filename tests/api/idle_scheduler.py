@@ -24,8 +24,10 @@ from corral.control.what_if.course import play
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.launcher import LaunchPolicy
-from corral.model.policy_shadow import ShadowQuestion
+from corral.model.policy_shadow import STOPPED, RunningQuestion, RunningShadow, ShadowQuestion
+from corral.model.records import rfc3339
 from corral.model.what_if import Courses, Question
+from corral.model.what_if_progress import RUNNING
 from corral.scheduler import BuiltinPlanner, find_policy
 from corral.service.control_client import NoControl
 from tests.control.forecast.unasked import no_forecasts
@@ -39,6 +41,9 @@ class IdleScheduler(NoControl):
     """Control's API with no job running or waiting."""
 
     def __init__(self, clock: Clock) -> None:
+        self.shadow: RunningQuestion | None = None
+        """The running shadow."""
+        self.shadow_state = RUNNING
         control = SimpleNamespace(world=World(BuiltinPlanner()), clock=clock, policy=find_policy())
 
         async def world_is_there() -> Any:
@@ -56,6 +61,8 @@ class IdleScheduler(NoControl):
             return _courses(msgspec.convert(body, Question))
         if path.partition("?")[0] == "/policy-shadow":
             return _shadow(msgspec.convert(body, ShadowQuestion))
+        if path.startswith("/running-shadow"):
+            return self._running(path, body)
         if path.startswith("/health/ranks/"):
             return {"items": []}
         if path in ("/engines/use", "/health"):
@@ -64,6 +71,8 @@ class IdleScheduler(NoControl):
             return len(body["signs"])
         if path == "/health/act":
             return {"node": body["node"], "state": "healthy", "score": 0.0}
+        if path.startswith("/overview/stays?"):
+            return {"at": BEGIN, "seconds": 86400.0}
         if path == "/series":
             return [[], 0]
         if not path.startswith("/overview/"):
@@ -74,6 +83,24 @@ class IdleScheduler(NoControl):
         if answer.status_code >= 400:
             raise CorralError(**answer.json())
         return answer.json()
+
+    def _running(self, path: str, body: Any) -> Any:
+        """A running shadow that has compared a journal of two jobs."""
+        if path == "/running-shadow" and body is not None:
+            if self.shadow is not None and self.shadow_state == RUNNING:
+                raise CorralError("shadow-running", "The shadow of srtf goes on; stop it first.")
+            self.shadow, self.shadow_state = msgspec.convert(body, RunningQuestion), RUNNING
+        if self.shadow is None:
+            raise CorralError("no-running-shadow", "No candidate goes on.")
+        if path.endswith("/report"):
+            return _shadow(self.shadow.question)
+        if path.endswith("/stop"):
+            self.shadow_state = STOPPED
+        question, state = self.shadow.question, self.shadow_state
+        assert question.until is not None
+        at, begin, end = map(rfc3339, (BEGIN, question.since, question.until))
+        told = RunningShadow(state, question.candidate, self.shadow.user, at, begin, end, question.anew, reported_at=at)
+        return msgspec.to_builtins(told)
 
 
 def _courses(question: Question) -> Any:

@@ -20,7 +20,7 @@ class Pai:
         if basic:
             headers = {"Authorization": f"Basic {basic}"}
         self.token = token
-        self._http = httpx2.Client(base_url=url, headers=headers, trust_env=False, timeout=30)
+        self._http = httpx2.Client(base_url=url, headers=headers, trust_env=False, timeout=120)
 
     def call(self, method: str, path: str, **terms: Any) -> httpx2.Response:
         """Make one call; `path` begins with `/`."""
@@ -77,7 +77,7 @@ def signed_in(server: Server, user: str, *, role: str = "user") -> Pai:
 
 def login(server: Server, user: str, password: str = PASSWORD, **more: Any) -> Mapping[str, Any]:
     """The answer to a sign-in with a password."""
-    with httpx2.Client(base_url=server.url, trust_env=False, timeout=30) as http:
+    with httpx2.Client(base_url=server.url, trust_env=False, timeout=120) as http:
         form = {"username": user, "password": password, **more}
         answer = http.post("/api/v2/authn/basic/login", data=form)
     assert answer.status_code == 200, answer.text

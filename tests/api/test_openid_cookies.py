@@ -9,6 +9,7 @@ import pytest
 from fastapi import Request
 
 from corral.api import oidc
+from corral.api.services.job_ports import JobPorts
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import InvalidInput
 from corral.service.openid import OpenId
@@ -31,7 +32,8 @@ class Known:
 def request() -> Request:
     known = OpenId(OpenIdSettings(ISSUER, "corral"), SecretBox(b"k" * 32), VirtualClock(1.0), cast(Provider, Known()))
     url = "https://corral.example/api/v2/authn/oidc/return"
-    state = SimpleNamespace(oidc=known, oidc_redirect_url=url, public_url="", secure=True, services_domain="")
+    state = SimpleNamespace(oidc=known, oidc_redirect_url=url, public_url="", secure=True)
+    state.services_domain, state.job_ports = "", JobPorts(range(0))
     return cast(Request, SimpleNamespace(app=SimpleNamespace(state=state)))
 
 

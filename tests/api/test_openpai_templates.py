@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from corral.compat.openpai.service.templates import LONGEST_SHOWN, MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
+from corral.compat.openpai.service.template_fields import LONGEST_SHOWN
+from corral.compat.openpai.service.templates import MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
 from corral.compat.openpai.tables.key_values import KeyValues
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in

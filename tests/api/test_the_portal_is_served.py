@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import httpx2
 import pytest
 
@@ -45,3 +47,22 @@ def test_what_is_missing_is_not_the_page(http: httpx2.Client, path: str) -> None
 def test_the_page_is_only_read(http: httpx2.Client) -> None:
     response = http.post("/jobs")
     assert response.status_code == 405 and response.json()["code"] == "method-not-allowed"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [("gzip, br", True), ("br;q=1, gzip;q=0.5", True), ("gzip;q=0", False), ("identity", False)],
+)
+def test_a_script_is_sent_compressed_to_who_accepts_that(
+    server: Server, http: httpx2.Client, accepted: str, compressed: bool
+) -> None:
+    folder = server.folder / "portal" / "assets"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "long-3c4d.js").write_text("'long';" * 1000)
+    (folder / "long-3c4d.js.gz").write_bytes(gzip.compress(b"'long';" * 1000))
+    found = http.get("/assets/long-3c4d.js", headers={"accept-encoding": accepted})
+    assert found.text == "'long';" * 1000
+    assert found.headers["content-type"].startswith("text/javascript")
+    assert found.headers.get("content-encoding") == ("gzip" if compressed else None)
+    assert (int(found.headers["content-length"]) < 1000) == compressed
+    assert found.headers["vary"] == "Accept-Encoding" and "immutable" in found.headers["cache-control"]

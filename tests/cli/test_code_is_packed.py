@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corral.cli.code_archive import pack
 from corral.kernel.errors import InvalidInput, NotFound
+from tests.conftest import ROOT
+
+CASES: dict[str, Any] = json.loads((ROOT / "tests" / "ignore_cases.json").read_text(encoding="utf-8"))
 
 
 def names(folder: Path) -> list[str]:
@@ -56,6 +61,17 @@ def test_a_nearer_ignore_file_overrules_one_further_up(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "sub" / ".gitignore").write_text("!a.log\nb.txt\n")
     assert names(tmp_path) == [".gitignore", "sub", "sub/.gitignore", "sub/a.log"]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_an_ignore_file_is_read_as_the_portal_reads_it(tmp_path: Path, case: dict[str, Any]) -> None:
+    """`web/src/lib/codefolder.test.ts` has the same cases."""
+    for path, text in case["files"].items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(text.encode())
+    found = names(tmp_path)
+    leaves = [each for each in found if not any(other.startswith(f"{each}/") for other in found)]
+    assert sorted(leaves) == sorted(case["kept"])
 
 
 def test_version_control_folders_never_travel(tmp_path: Path) -> None:

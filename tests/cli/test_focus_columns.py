@@ -56,6 +56,7 @@ RULES: Final[dict[str, tuple[str, bool]]] = {
     "SubAccountName": (TEXT, True),
     "Tags": (r"\{.*\}", True),
     "x_EnergyKilowattHours": (NUMBER, False),
+    "x_IdleQuantity": (NUMBER, False),
     "x_LostQuantity": (NUMBER, False),
     "x_UsedQuantity": (NUMBER, False),
 }
@@ -66,7 +67,7 @@ def charge(meter: str = "device-hours", **changes: object) -> Charge:
     made = {
         "begin": "2026-12-31T00:00:00.000Z", "end": "2027-01-01T00:00:00.000Z", "user": "ann", "queue": "research",
         "model": "h100", "meter": meter, "quantity": 3.5, "lost": 0.25, "unitPrice": 2.0, "cost": 7.0,
-        "used": 1.5, "energyKwh": 0.125,
+        "used": 1.5, "idle": 0.75, "energyKwh": 0.125,
     }  # fmt: skip
     return {**made, **changes}  # type: ignore[typeddict-item]
 

@@ -14,7 +14,18 @@ from corral.client.calls import API, Call
 from docs.generate import openapi
 
 REFERENCE = "#/components/schemas/"
-BYTES = {"log", "events", "enter", "enter_by_ssh", "reach", "storage_file", "profile_file", "hang_bundle", "what_if_events"}
+BYTES = {
+    "log",
+    "events",
+    "enter",
+    "enter_by_ssh",
+    "reach",
+    "storage_file",
+    "output_file",
+    "profile_file",
+    "hang_bundle",
+    "what_if_events",
+}
 """Operations whose answers are bytes; a WebSocket is no part of the document."""
 
 
@@ -59,7 +70,7 @@ def _call(operation: Callable[..., Call[Any]]) -> Call[Any]:
     """Return the call of an operation with something for each parameter that it needs."""
     values = {
         "str": "x", "int": 1, "float": 1.0, "str | bytes": "x", "Sequence[str]": ["x"], "Record": {},
-        "Mapping[str, str]": {},
+        "Mapping[str, str]": {}, "Sequence[Mapping[str, Any]]": [{}],
     }  # fmt: skip
     needed = {
         parameter.name: "x/y" if parameter.name == "node" else values[str(parameter.annotation)]

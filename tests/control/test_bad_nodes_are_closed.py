@@ -148,6 +148,25 @@ async def test_a_suspected_node_is_taken_last(watched: Watched) -> None:
     assert stored is not None and not stored.node.taints
 
 
+async def test_a_benchmark_suite_validates_a_node(watched: Watched) -> None:
+    await watched.begin(validation="suite:quick")
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    attempt = await watched.validation()
+    command = watched.house.engine.running[attempt].command  # type: ignore[index]
+    assert any("cpu-stream" in word for word in command) and command[-1].startswith("suite ")
+    watched.house.engine.end(attempt, 0)  # type: ignore[arg-type]
+    await watched.until(HealthState.HEALTHY)
+
+
+async def test_a_validation_whose_suite_is_missing_fails_and_says_so(watched: Watched) -> None:
+    await watched.begin(validation="suite:nowhere")
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    async with watched.house.patience():
+        while not any("nowhere" in each.reason for each in (await watched.house.store.health_history(NODE)).items):
+            await asyncio.sleep(0.02)
+    await watched.until(HealthState.CORDONED)
+
+
 async def test_a_watch_that_fails_stops_no_job(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     await watched.begin()
 

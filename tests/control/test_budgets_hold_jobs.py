@@ -11,7 +11,7 @@ import pytest_asyncio
 from corral.control.budget_keeper import BUDGETS, BudgetKeeper
 from corral.kernel.clock import VirtualClock
 from corral.kernel.ids import JobId
-from corral.model.accounts import AuditWrite
+from corral.model.accounts import AuditFilter, AuditWrite
 from corral.model.budgets import Budget, TopUp, window_of
 from corral.model.launch import Exited
 from corral.model.receipts import Receipt
@@ -81,7 +81,7 @@ async def test_what_runs_is_held_with_a_receipt_and_what_waits_with_a_reason_unt
     (receipt,) = await site.receipts(job)
     assert (receipt.rule, receipt.devices) == ("budget", 2) and "budget of user ada" in receipt.message
     assert ["budget of user ada" in said for said in await site.told(job, "job.held")] == [True]
-    lines = (await site.store.audit(actor=BUDGETS)).items
+    lines = (await site.store.audit(AuditFilter(actor=BUDGETS))).items
     assert {(each.action, each.resource, each.rule) for each in lines} == {
         ("job.suspend", f"job:{job}", "budget"), ("job.suspend", f"job:{waiting}", "budget"),
     }  # fmt: skip

@@ -219,7 +219,7 @@ async def test_faults_and_kills_double_nothing_and_lose_nothing(bridged: Bridged
             raise Unavailable("kubernetes-unreachable", "The cluster could not be reached.")
 
     objects.fault = fault
-    for step in range(40):
+    for step in range(at_least(20, 40)):
         there = [uid for uid, each in objects.objects.items() if "deletionTimestamp" not in each["metadata"]]
         act = draw.random()
         if act < 0.45 or not there:

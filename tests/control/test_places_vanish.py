@@ -37,6 +37,38 @@ async def test_a_start_whose_devices_vanished_goes_back_to_the_queue_with_the_re
     assert record.summary.retries == 0
 
 
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_task_whose_start_the_engine_may_still_carry_out_goes_back_only_once_that_is_withdrawn(
+    house: House, gone: bool
+) -> None:
+    asked: list[str] = []
+
+    def away(call: str) -> None:
+        if call == "start":
+            raise Unavailable("engine-away", "The engine is away.")
+
+    def withdraw(attempt: str) -> bool:
+        asked.append(attempt)
+        return gone
+
+    house.engine.fault = away
+    house.engine.withdraw = withdraw  # type: ignore[attr-defined]
+    await house.begin()
+    job = await house.submit(short("wide", devices=4))
+    await house.until(job, "starting")
+    house.engine._nodes = ()
+    house.engine._events.put_nowait(InventoryChanged(house.engine.name))
+    if gone:
+        await house.when(job, lambda record: record.phase == "waiting")
+    else:
+        await house.when(job, lambda record: bool(asked))
+        await house.explained(await house.submit(short("next", devices=4)))  # what came before is folded
+        await house.until(job, "starting")
+    told = [event.message for event in await house.store.events(0, job=job) if event.kind == "task.unplaced"]
+    assert told == ["worker-0 lost its place before it started: the node local/node0 is gone"] * gone
+    assert asked == [f"{job}.0.worker.0.0"]
+
+
 def test_no_task_is_started_with_fewer_devices_than_it_was_given_or_on_a_node_that_nobody_knows() -> None:
     node = Node("local/n1", devices=(Device(0, "n1:0"), Device(2, "n1:2")))
     assert [device.id for device in _devices("local/n1", node, (0, 2))] == ["n1:0", "n1:2"]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from corral.control.control_api import ControlApi
-from corral.control.metrics.control_metrics import MeasureSettings, measure
+from corral.control.metrics.control_metrics import ControlMetrics, MeasureSettings, measure
 from corral.control.metrics.node_collection import NodeCollection
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
+from corral.model.metrics.device_families import DeviceMetric
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.rounds import Rounds
@@ -19,6 +21,7 @@ from corral.service.metrics.metrics import Metrics
 from tests.control.asked import Asked
 from tests.control.harness import House, short
 from tests.control.test_metrics_are_told import ANN, of, read
+from tests.devices.dcgm_exporter import Exporter
 
 
 def _process(proc: Path, pid: int, attempt: str) -> None:
@@ -107,3 +110,24 @@ async def test_nothing_is_measured_without_need(house: House, tmp_path: Path) ->
         measure(house.control, api.metrics, ["local"], settings._replace(metrics_parts="tasks,disk"))
     with pytest.raises(InvalidInput, match="The address of an agent is http://HOST:PORT"):
         measure(house.control, api.metrics, [], settings._replace(agents="ftp://gpu-7"))
+
+
+async def test_a_server_measures_its_own_gpus_by_dcgm_exporter(house: House) -> None:
+    await house.begin()
+    exporter = Exporter()
+    metrics = ControlMetrics(house.control)
+    settings = MeasureSettings(5.0, "devices", None, None, "", None, exporter.address)
+    running = [asyncio.create_task(each) for each in measure(house.control, metrics, ["local"], settings)]
+    try:
+        async with house.patience():
+            while not any(each.family == DeviceMetric.NVIDIA for each in metrics.measured()):
+                await asyncio.sleep(0.01)
+        told = {each.labels: each.value for each in metrics.measured() if each.family == DeviceMetric.NVIDIA}
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        exporter.end()
+    assert told == {("0",): 98.0, ("1",): 0.0}
+    with pytest.raises(InvalidInput, match="written as http://"):
+        measure(house.control, metrics, ["local"], settings._replace(metrics_dcgm_exporter="ftp://gpu1"))

@@ -9,7 +9,7 @@ from types import CoroutineType
 import pytest
 
 from corral.control.control_api import ControlApi
-from corral.control.metrics.measured_use import EVERY_SECONDS, STORED_EVERY, MeasuredUse, used
+from corral.control.metrics.measured_use import EVERY_SECONDS, STORED_EVERY, Figures, MeasuredUse, used
 from corral.control.watchers import ReportSettings, watchers
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId
@@ -26,13 +26,14 @@ class Watched:
         self.house, self.job = house, job
         self.now = 1000.0
         self.figures: dict[str, float] = {}
+        self.devices: list[float] = []
         self.use = MeasuredUse(house.control, self.measured, lambda: self.now)
 
     def measured(self) -> list[Value]:
         labels = ("ada", "ada~digits", "worker", "0", self.job, "default")
         other = ("eve", "eve~other", "worker", "0", "0000000000000", "default")
-        device = Value("task_gpu_percent", (*labels, "0"), 50.0)
-        return [device, *(Value(name, who, value) for name, value in self.figures.items() for who in (labels, other))]
+        devices = [Value("task_gpu_percent", (*labels, str(at)), use) for at, use in enumerate(self.devices)]
+        return [*devices, *(Value(name, who, value) for name, value in self.figures.items() for who in (labels, other))]
 
     async def look(self, cores: float, cpu_seconds: float, gib: float = 2.0, watts: float = 0.0) -> None:
         self.figures = {
@@ -87,6 +88,20 @@ async def test_a_task_without_figures_is_not_measured_and_one_that_ended_no_more
     assert amounts(await task.counted()) == (15.0, 15.0, 30.0, 0.0)
 
 
+async def test_the_use_of_a_tasks_devices_is_added_up_also_where_nothing_else_is_known(house: House) -> None:
+    task = await watched(house)
+    for use in (50.0, 2.0):
+        task.devices = [use]
+        await task.use.look()
+        task.now += EVERY_SECONDS
+    task.devices = []
+    await task.use.look()
+    found = await task.counted()
+    assert (found.measured_device_seconds, found.used_device_seconds) == pytest.approx((30.0, 7.8))
+    assert found.idle_device_seconds == pytest.approx(15.0)
+    assert amounts(found) == (30.0, 0.0, 0.0, 0.0)
+
+
 async def test_sums_are_stored_now_and_then_and_kept_while_the_store_is_away(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,5 +144,21 @@ async def test_it_runs_beside_a_control(house: House, tmp_path: Path) -> None:
 
 def test_odd_figures_count_as_nothing() -> None:
     odd = {"task_cpu_percent": -5.0, "task_mem_usage_byte": -1.0, "corral_task_power_watts": -3.0}
-    assert used(odd, 15.0, None) == Measured(15.0, 0.0, 0.0, 0.0)
-    assert used({}, 15.0, 3.0) == Measured(15.0, 0.0, 0.0, 0.0)
+    assert used(Figures(odd), 15.0, None) == Measured(15.0, 0.0, 0.0, 0.0)
+    assert used(Figures({}), 15.0, 3.0) == Measured(15.0, 0.0, 0.0, 0.0)
+    nothing = Figures({}, (-3.0, float("nan")), held=2, devices=2.0)
+    assert used(nothing, 15.0, None) == Measured(15.0)
+    more = Figures({}, (3e9,), held=1, devices=1.0)
+    assert used(more, 15.0, None).used_device_seconds == 15.0
+
+
+def test_devices_are_used_by_their_mean_and_idle_below_five_percent() -> None:
+    seconds = 10.0
+    some_tell = Figures({}, (80.0, 4.9), held=4, devices=4.0)
+    assert used(some_tell, seconds, None)[-3:] == pytest.approx((20.0, 8.49, 10.0))
+    a_part = Figures({}, (4.0,), held=1, devices=0.25)
+    assert used(a_part, seconds, None)[-3:] == pytest.approx((2.5, 0.1, 2.5))
+    also_of_others = Figures({}, (100.0, 0.0), held=1, devices=1.0)
+    assert used(also_of_others, seconds, None)[-3:] == pytest.approx((10.0, 5.0, 5.0))
+    without = Figures({}, (100.0,))
+    assert used(without, seconds, None)[-3:] == (0.0, 0.0, 0.0)

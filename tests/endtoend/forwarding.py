@@ -31,7 +31,7 @@ def forwarded(server: Platform, *words: str) -> Iterator[str]:
 
 def read(address: str) -> bytes:
     """The body of a GET."""
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    with urllib.request.urlopen(address, timeout=120) as answer:
         return bytes(answer.read())
 
 

@@ -38,7 +38,7 @@ class Site:
         self.platform = platform
         self.url = platform.url
         self.description = description
-        self.http = httpx2.Client(base_url=platform.url, trust_env=False, timeout=30)
+        self.http = httpx2.Client(base_url=platform.url, trust_env=False, timeout=120)
         self.admin = platform.client.token
         self.called: set[str] = set()
         made = {"username": "alice", "password": PASSWORD, "email": "alice@example.com", "virtualCluster": ["default"]}

@@ -106,7 +106,7 @@ class Platform:
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `corral WORDS`, whatever its exit code."""
-        return warm.corral(words, env=self.env | dict(env or {}), cwd=folder, given=given, seconds=120)
+        return warm.corral(words, env=self.env | dict(env or {}), cwd=folder, given=given, seconds=240)
 
     def terminal(self, *words: str) -> Terminal:
         """`corral WORDS` on a terminal of its own."""

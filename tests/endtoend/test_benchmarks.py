@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,28 @@ def test_a_suite_runs_on_its_nodes_and_a_benchmark_that_fails_is_told(platform: 
     assert len(jobs) == 5 and {job["priority"] for job in jobs} == {-1}
     diagnosed = platform.run("benchmark", "diagnose", str(results), "-o", "name")
     assert (diagnosed.returncode, diagnosed.stdout.split()) == (1, ["local/node1", "local/node3"])
+    _is_kept(platform, results)
+
+
+def _is_kept(platform: Platform, results: Path) -> None:
+    """The results are on the server as well, and those of the file can be kept again."""
+    overview = json.loads(platform.corral("benchmark", "history", "-o", "json"))
+    run = overview["runs"][0]
+    assert (run["suite"], run["nodes"], len(run["problems"])) == ("suite.yaml", 2, 2)
+    failed = json.loads(platform.corral("benchmark", "history", "local/node1", "-o", "json"))
+    assert [each["metric"] for each in failed if each["metric"].endswith("return_code") and each["findings"]] == [
+        "mem-bw/return_code"
+    ]
+    platform.corral("benchmark", "keep", str(results), "--suite", "again")
+    asked = ("benchmark", "history", "local/node3", "--measurement", "cpu-stream/copy_bw", "-o", "json")
+    points = json.loads(platform.corral(*asked))["points"]
+    assert len(points) == 2 and points[0]["run"] == run["id"] != points[1]["run"]
+    measured = lines(results)["local/node3"]["cpu-stream/copy_bw:0"]
+    assert {point["value"] for point in points} == {measured}
+    compared = json.loads(platform.corral("benchmark", "compare", run["id"], points[1]["run"], "-o", "json"))
+    assert {each["gain"] for each in compared if each["metric"].endswith("_bw")} == {0}
+    for words in ((), ("local/node1",), ("--measurement", "cpu-stream/copy_bw")):
+        assert "local/node1" in platform.corral("benchmark", "history", *words) or words == ("local/node1",)
 
 
 def test_a_node_that_does_not_become_free_is_told_and_the_others_go_on(platform: Platform, tmp_path: Path) -> None:
@@ -83,7 +106,7 @@ def test_a_node_that_does_not_become_free_is_told_and_the_others_go_on(platform:
 def test_what_cannot_be_run_is_refused_before_any_job(platform: Platform, tmp_path: Path) -> None:
     for asked, said in (
         (("--nodes", "node9"), "There is no node 'node9'"),
-        (("--suite", "nowhere.yaml"), "is neither a suite (full and quick are there) nor a file"),
+        (("--suite", "nowhere.yaml"), "is neither a suite (devices, full and quick are there) nor a file"),
         (("--suite", str(tmp_path)), "cannot be read: Is a directory"),
     ):
         done = platform.run("benchmark", "run", *asked)
@@ -132,3 +155,65 @@ def test_a_workload_that_the_server_refuses_is_told_in_its_words(platform: Platf
     for unit in ("cpu", "cpu=0", "cpu=-1", "=1", "nvidia.com/gpu=1"):
         wrong = platform.run("benchmark", "scheduler", "--unit", unit)
         assert wrong.returncode == 2 and "unit" in wrong.stderr
+
+
+def test_the_network_between_nodes_is_measured_on_request_and_kept_with_its_job(platform: Platform) -> None:
+    asked = ("network", "--nodes", "node1,node2,local/node3", "--limit", "400", "-o", "json")
+    done = warm.corral(("benchmark", *asked), env=platform.env, seconds=500)
+    found = json.loads(done.stdout)
+    report = found["network"]
+    nodes = {f"worker-{index}" for index in range(3)}
+    assert (found["checks"], report["tasks"]) == (["network"], 3), done.stderr
+    ways = {(way["source"], way["target"]) for way in report["ways"]}
+    assert ways == {(one, other) for one in nodes for other in nodes if one != other}
+    assert all(way["bytesPerSecond"] > 0 and way["latencySeconds"] > 0 for way in report["ways"])
+    assert sum(level["ways"] for level in report["levels"]) == 6
+    assert {way["level"] for way in report["ways"]} <= {"rack", "cluster"}, "each task is on a node of its own"
+    assert {(way["source"], way["target"]) for way in report["ring"]} == {
+        ("worker-0", "worker-1"),
+        ("worker-1", "worker-2"),
+        ("worker-2", "worker-0"),
+    }
+    assert done.returncode == (1 if report["findings"] else 0)
+    job = next(job for job in platform.client.jobs(q="check-network-", limit=5)["items"])
+    assert (job["state"], job["priority"]) == ("succeeded", -1)
+    shown = platform.run("benchmark", "network", "--job", job["id"])
+    assert "worker-2" in shown.stdout and "In a ring of all at once, " in shown.stdout
+    assert shown.returncode == done.returncode
+
+
+def test_a_job_measures_its_network_before_its_command_and_one_that_did_not_ask_has_no_report(
+    platform: Platform,
+) -> None:
+    trainer = {
+        "name": "trainer",
+        "preflight": {"checks": ["network", "platform"], "timeoutSeconds": 400, "required": True},
+        "roles": {
+            "main": {"command": "echo begun", "resources": {"cpu": "0.1"}},
+            "side": {"replicas": 2, "command": "echo begun", "resources": {"cpu": "0.1"}},
+        },
+    }
+    job = platform.client.submit(json.dumps(trainer))
+    platform.until(job["id"], lambda now: now["state"] == "succeeded")
+    found = platform.client.job_preflight(job["id"])
+    report, machines = found["network"], found["platform"]
+    assert machines is not None
+    facts = machines["machines"][0]["facts"]
+    assert (facts["kernel"], facts["processors"] > 0, machines["differences"]) == (os.uname().release, True, [])
+    shown = platform.run("benchmark", "platform", "--job", job["id"])
+    assert os.uname().release in shown.stdout and shown.returncode in (0, 1), shown.stderr
+    assert report is not None and report["tasks"] == 3 and len(report["ways"]) == 6
+    assert {way["source"] for way in report["ring"]} == {"main-0", "side-0", "side-1"}
+    asked = ("benchmark", "platform", "--nodes", "node2", "-o", "json")
+    done = warm.corral(asked, env=platform.env, seconds=500)
+    (machine,) = json.loads(done.stdout)["platform"]["machines"]
+    assert (machine["node"], machine["facts"]["kernel"]) == ("local/node2", os.uname().release)
+    assert done.returncode == (1 if machine["findings"] else 0)
+    plain = platform.client.submit('{"name": "plain", "roles": {"main": {"command": "true"}}}')
+    assert platform.client.job_preflight(plain["id"]) == {
+        "attempt": 0, "checks": [], "network": None, "platform": None,
+    }  # fmt: skip
+    done = platform.run("benchmark", "network", "--job", "plain")
+    assert done.returncode != 0 and "its file needs `preflight: network`" in done.stderr
+    done = platform.run("benchmark", "network", "--nodes", "node1")
+    assert done.returncode != 0 and "A network has two nodes at least" in done.stderr

@@ -34,7 +34,7 @@ class Caller:
 
     def __init__(self, platform: Platform) -> None:
         headers = {"Authorization": f"Bearer {platform.client.token}"}
-        self.http = httpx2.Client(base_url=platform.url, headers=headers, trust_env=False, timeout=30)
+        self.http = httpx2.Client(base_url=platform.url, headers=headers, trust_env=False, timeout=120)
         self.user = str(platform.client.me()["user"])
 
     def submit(self, name: str, command: str, *, retries: int = 0, instances: int = 1) -> httpx2.Response:

@@ -72,6 +72,42 @@ def test_a_profile_names_the_busy_function_and_is_kept_until_it_is_removed(platf
     assert facts["id"] not in platform.corral("profile", "list", "spins")
 
 
+GROWS = """\
+import time
+kept = []
+def load_dataset():
+    kept.append(b"x" * 2**20)
+    time.sleep(0.02)
+    if len(kept) > 50: kept.clear()
+print("ready", flush=True)
+while True: load_dataset()
+"""
+
+
+def test_memory_is_told_by_function_and_holder_and_against_what_was_asked_for(platform: Platform) -> None:
+    program(platform, "grows", GROWS, resources={"memory": "1Gi"})
+    facts = json.loads(platform.run("profile", "grows", "--what", "memory", "--duration", "2s", "-o", "json").stdout)
+    assert facts["memory"][0]["grown"] > 2**20
+    assert any(each["name"].startswith("load_dataset (") for each in facts["functions"])
+    (advice,) = facts["advice"]
+    assert (advice["subject"], advice["of"]) == ("memory-slack", "memory")
+    told = platform.corral("profile", "show", facts["id"])
+    assert "that grew." in told and "HELD BY" in told and "of the 1Gi that it asked for" in told
+
+
+def test_what_a_task_gets_of_its_machine_is_shown_with_advice_about_memory_that_it_does_not_use(
+    platform: Platform,
+) -> None:
+    program(platform, "spins", SPINS, resources={"memory": "1Gi"})
+    facts = json.loads(platform.run("profile", "spins", "--what", "system", "--duration", "1s", "-o", "json").stdout)
+    (rank,) = facts["curves"]
+    assert rank["rank"] == "main-0"
+    assert max(max(each["points"]) for each in rank["curves"] if each["name"] == "processors in use") > 0
+    assert "memory-slack" in [each["subject"] for each in facts["advice"]]
+    assert "processors in use" in platform.corral("profile", "show", facts["id"])
+    platform.refused("profile", "show", facts["id"], "--compare", facts["id"], code=2)
+
+
 def test_who_may_not_enter_a_task_may_not_profile_it_and_who_does_is_noted(platform: Platform) -> None:
     program(platform, "spins", SPINS)
     kept = json.loads(platform.run("profile", "spins", "--duration", "1s", "-o", "json").stdout)["id"]
@@ -110,4 +146,5 @@ def test_a_task_without_python_is_told_in_one_sentence(platform: Platform) -> No
     platform.printed(job, "main-0", "ready")
     platform.until(job, lambda found: found["tasks"]["running"] == 1)  # a log may be there before its state
     told = platform.run("profile", "plain")
-    assert (told.returncode, told.stderr) == (1, "main-0: No Python process runs in this task.\n")
+    why = "No Python process runs in this task. A profile of the kind system takes any program."
+    assert (told.returncode, told.stderr) == (1, f"main-0: {why}\n")

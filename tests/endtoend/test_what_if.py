@@ -34,8 +34,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     made.up()
     for number in range(2):
         made.submit(_hour(f"runs-{number}"))
-    for number in range(3):
-        made.submit(_hour(f"waits-{number}"))
+    waiting = [made.submit(_hour(f"waits-{number}")) for number in range(3)]
+    for job in waiting:  # a question is about the jobs that the scheduler has read
+        made.until(job, lambda found: bool(found["reasons"]) and found["reasons"]["binding"]["code"] != "submitted")
     yield made
     made.down()
 

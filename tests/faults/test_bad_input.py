@@ -154,7 +154,7 @@ def _reason(house: House, ref: str) -> dict[str, str] | None:
 
 def _raw(house: House, data: bytes) -> bytes:
     parts = urlsplit(house.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=120) as connection:
         connection.sendall(data)
         return _answer(connection)
 
@@ -178,7 +178,7 @@ def _stream(house: House, method: str, path: str, total: int) -> tuple[int, byte
     piece = b"[" * 65536
     chunk = f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
     sent = 0
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=120) as connection:
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n"
         connection.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         connection.settimeout(2)

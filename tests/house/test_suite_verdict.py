@@ -126,12 +126,22 @@ def test_a_path_without_tests_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "not green: pytest could not be started: an option, or the path of a test, is wrong" in done.stdout
 
 
-def test_a_lane_that_dies_makes_its_test_fail_and_the_rest_is_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [(), ("--forked",)], ids=["lanes", "forked lanes"])
+def test_a_lane_that_dies_makes_its_test_fail_and_the_rest_is_run(tmp_path: Path, words: tuple[str, ...]) -> None:
     dying = "import os\n\ndef test_dies():\n    os._exit(1)\n"
-    done = run_suite(tmp_path, test_a=STEADY, test_b=dying, test_c=STEADY)
+    done = run_suite(tmp_path, *words, test_a=STEADY, test_b=dying, test_c=STEADY)
     assert done.returncode == 1
     assert "not green: tests/portal/test_b.py::test_dies failed twice." in done.stdout
     assert done.stdout.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
+
+
+def test_forked_lanes_import_a_file_once_for_all_of_them(tmp_path: Path) -> None:
+    mark = tmp_path / "imported"
+    importing = f"with open({str(mark)!r}, 'a') as file:\n    file.write('x')\n{STEADY}"
+    done = run_suite(tmp_path, "--forked", test_a=importing, test_b=STEADY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
+    assert mark.read_text() == "x"
 
 
 def test_a_run_that_is_ended_by_a_signal_says_which_tests_ran(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from corral.kernel.draw import draw_integer
 from corral.model.plan import Plan, Reason, Reasons
@@ -15,6 +16,8 @@ from corral.scheduler.planners.builtin.refusals import Refusals, RefusedGang, Ve
 from corral.scheduler.policy.order import Order
 from corral.scheduler.policy.service_orders import LeastAttainedService
 from corral.scheduler.preemption.order_rules import ByOrder
+from corral.scheduler.queues.queue_order import QueueOrder
+from corral.scheduler.queues.queue_tree import QueueTree
 from corral.scheduler.queues.waiting_queue import Finding
 from tests.examples import at_least
 from tests.scheduler import compared_lives
@@ -83,6 +86,31 @@ def test_plans_are_those_of_a_queue_that_looks_at_each_user(policy: Policy, seed
         assert (found.placements, found.evictions, found.lapsed) == (wanted.placements, wanted.evictions, wanted.lapsed)
 
 
+def decisions(plan: Plan) -> tuple[object, ...]:
+    """What a plan does, without when evicted gangs return, which is not told where nobody asks."""
+    return plan.placements, [structs.replace(each, back_at=None) for each in plan.evictions], plan.lapsed
+
+
+@pytest.mark.parametrize("seed", range(at_least(1, 3)))
+@pytest.mark.parametrize("policy", ["fair", "fifo"])
+def test_plans_are_the_same_where_nobody_asks_why_gangs_wait(policy: str, seed: int) -> None:
+    silent = Queue()
+    silent.unexplained = True
+    told, untold = Life(machines(), policy=find_policy(policy)), LifeWithQueue(find_policy(policy), silent)
+    left_out: list[Finding] = []
+    close = QueueOrder.close
+
+    def noted(order: QueueOrder, finding: Finding) -> None:
+        left_out.append(finding)
+        close(order, finding)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueueOrder, "close", noted)
+        for second in range(SECONDS):
+            assert decisions(second_of(untold, seed, second)) == decisions(second_of(told, seed, second))
+    assert left_out, "no group was left out, so nothing was compared"
+
+
 def test_a_refusal_holds_for_equal_gangs_until_something_changes() -> None:
     queue, refusals = Queue(), Refusals()
     for user in ("ann", "bob"):
@@ -99,3 +127,19 @@ def test_a_refusal_holds_for_equal_gangs_until_something_changes() -> None:
     assert refusals.of(bob, entry, 4, set()) is None, "a gang was placed or evicted since"
     assert refusals.of(bob, entry, 3, {entry.request.job}) is None, "a place is kept for the job"
     assert Refusals().of(bob, entry, 3, set()) is None, "another cycle remembers nothing"
+
+
+def test_closed_groups_are_left_out_until_they_are_opened_again_and_those_looked_at_are_not() -> None:
+    queue = Queue()
+    for at, user in enumerate(("ann", "bob", "eve", "kim")):
+        queue.apply(GangQueued(gang(f"job-{user}", user=user, at=float(at))))
+    groups = list(queue.groups.values())
+    order = QueueOrder(groups, QueueTree(), 10.0, find_policy("fifo"))
+    assert order.one_turn
+    order.looked_at(1)
+    order.close(groups[0].finding)
+    assert order.pop() == (1, 0, groups[2].keys[0]), "bob's group was looked at before, ann's was left out"
+    order.reopen()
+    assert order.pop() == (2, 0, groups[3].keys[0])
+    order.close(groups[0].finding)
+    assert order.pop() is None

@@ -15,6 +15,7 @@ from corral.scheduler.policy.gavel.programs import (
     shortest_makespan,
 )
 from corral.sim.compat import interior_point
+from tests.examples import examples
 
 ONE_OF_EACH = [1, 1]
 
@@ -77,7 +78,7 @@ def test_a_job_gets_no_time_where_it_cannot_run() -> None:
 SPEED = st.floats(0.1, 8.0).map(lambda speed: round(speed, 2))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data(), st.integers(1, 8))
 def test_the_optimum_is_that_of_an_interior_point_solver(data: st.DataObject, jobs: int) -> None:
     speeds = [data.draw(st.lists(SPEED, min_size=3, max_size=3)) for _ in range(jobs)]

@@ -23,6 +23,7 @@ from corral.scheduler.policy.gavel.demand import Demand, demands, relative_speed
 from corral.scheduler.policy.gavel.part import TimeShares
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.size_targets import _every
+from tests.examples import at_least, examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
@@ -80,7 +81,7 @@ def test_what_is_prepared_gives_the_same_targets_as_time_passes(name: str) -> No
     life.settle(10.0)
     gangs = list(_every(life.cluster, life.queue))
     prepared, found = part.prepare(life.cluster, gangs), list[object]()
-    for now in range(10, 3000, 30):
+    for now in range(10, at_least(1000, 3000), 30):
         targets = part.targets_of(prepared, life.cluster, float(now))
         assert targets == part.targets(life.cluster, gangs, float(now))
         found.append(targets)
@@ -120,7 +121,7 @@ def test_a_job_that_must_not_be_preempted_keeps_its_devices() -> None:
     assert list(life.running) == ["a"] and not life.receipts
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 3)), min_size=1, max_size=12), st.integers(1, 6))
 def test_on_equal_devices_the_least_attained_service_runs(jobs: list[tuple[int, int]], devices: int) -> None:
     found = [

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput
+from corral.model.accounts import AuditFilter
 from corral.model.idle.machine import IdleState, Spell
 from corral.model.records import rfc3339
 from corral.service.actor import Actor
@@ -69,7 +70,7 @@ async def test_the_owner_is_given_as_much_time_as_the_rule_that_holds_allows(ser
         "the data is late",
         rfc3339(now + 3 * HOUR),
     )
-    (line,) = (await service.context.store.audit(actor="ann")).items
+    (line,) = (await service.context.store.audit(AuditFilter(actor="ann"))).items
     assert (line.action, line.resource, line.allowed) == ("job.extend-idle", f"job:{job}", True)
     with pytest.raises(Conflict, match="that is done once"):
         await service.idle_jobs.extend(ROOT, job, "again")

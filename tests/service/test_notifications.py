@@ -20,7 +20,7 @@ HOOK = "https://hooks.example.org/services/T0/s3cret?token=t0ken"
 
 @pytest.fixture(autouse=True)
 async def kinds(store: Store) -> None:
-    await store.put_setting(KINDS_HERE, ["mail", "webhook", "slack", "teams"])
+    await store.put_setting(KINDS_HERE, ["mail", "webhook", "slack", "teams", "apprise"])
 
 
 async def code_of(store: Store, user: str = "ann") -> str:
@@ -59,6 +59,18 @@ async def test_the_url_of_a_webhook_is_sealed_and_told_nobody(service: Service, 
     assert await service.secrets.names(ANN) == []
 
 
+async def test_the_address_of_a_service_is_sealed_and_only_its_scheme_is_told(service: Service, store: Store) -> None:
+    made = await service.notifications.add(ANN, "phone", "apprise", "tgram://123:s3cret/t0ken")
+    assert (made.address, made.signing_key, made.verified) == ("tgram://…", "", False)
+    audit = (await store.audit()).items
+    told = repr(await service.notifications.all(ANN)) + repr(await service.notifications.history(ANN)) + repr(audit)
+    (channel,) = await store.channels_of(["ann"])
+    stored = await store.secrets("notify:ann")
+    assert set(stored) == {channel.id}
+    for secret in ("s3cret", "t0ken"):
+        assert secret not in told + repr(channel) + repr(stored)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -75,6 +87,9 @@ async def test_the_url_of_a_webhook_is_sealed_and_told_nobody(service: Service, 
         ({"address": "https://0x7f000001/s3cret"}, "no valid host and port"),
         ({"address": "https://10.0.0.1./s3cret"}, "no valid host and port"),
         ({"address": "http://hooks.example.org/s3cret"}, "must begin with https:// outside the networks"),
+        ({"kind": "apprise", "address": "json://example.org/s3cret"}, "begin with the scheme of a service"),
+        ({"kind": "apprise", "address": "ntfys://10.0.0.1/s3cret"}, "10.0.0.1 is a private or special"),
+        ({"kind": "apprise", "address": "ntfy://ntfy.example.org/s3cret"}, "must begin with ntfys://"),
         ({"events": ["exploded"]}, "'exploded' is none of started"),
         ({"waiting": 59}, "after 60 to"),
         ({"jobs": ""}, "1 to 200 characters"),
@@ -99,8 +114,10 @@ async def test_addresses_in_listed_networks_are_stored_and_names_are_not_resolve
         await service.notifications.add(ANN, "other", "webhook", "https://10.21.0.1/x")
 
 
-async def test_a_server_without_mail_says_so(service: Service, store: Store) -> None:
+async def test_a_server_without_mail_or_a_library_says_so(service: Service, store: Store) -> None:
     await store.put_setting(KINDS_HERE, ["webhook"])
+    with pytest.raises(Conflict, match=r"pip install 'corral\[notify\]'"):
+        await service.notifications.add(ANN, "phone", "apprise", "tgram://1:x/y")
     with pytest.raises(Conflict, match=r"no mail server \(CORRAL_MAIL_SERVER\)"):
         await service.notifications.add(ANN, "me", "mail", "ann@example.org")
 

@@ -20,6 +20,7 @@ from corral.service.profiles.task_session import TaskStream
 from corral.service.service import Service
 from corral.storage.code_archives import blob_store
 from corral.store import Store
+from tests.profiles.test_memory import FACTS
 from tests.service.conftest import ANN, BOB, ROOT, START, job_text
 from tests.store.makers import batch, running_task
 from tests.waiting import pause
@@ -112,6 +113,16 @@ async def test_a_profile_of_all_tasks_is_read_kept_and_compared(profiled: Profil
         await profiled.profiles.file(ANN, view.id, "id2")
 
 
+async def test_memory_is_kept_with_the_growth_and_the_advice_of_what_the_job_asked_for(profiled: Profiled) -> None:
+    profiled.answer = lambda attempt: Task(*sampled(json.dumps(FACTS)))
+    view = await profiled.take("memory")
+    assert (view.state, view.ranks) == ("done", 2)
+    report = await profiled.profiles.report(ANN, view.id)
+    assert (report.samples, report.memory[0].used, report.memory[0].grown) == (18_000, 9350 * 1024, 9000 * 1024)
+    assert [each.name for each in report.curves[0].curves] == ["private", "files", "shared"]
+    assert report.advice == ()  # the job asked for no memory, so it has no slack
+
+
 async def test_only_who_may_enter_its_tasks_may_profile_a_job_and_each_look_is_noted(
     profiled: Profiled, store: Store
 ) -> None:
@@ -138,6 +149,7 @@ BROKEN: tuple[tuple[tuple[object, ...], str], ...] = (
     (({"process": 7, "problem": "process 7 ended meanwhile."}, {"done": True}), "Process 7 ended meanwhile."),
     (({"trace": "!!"},), "The profiler in the task sent a broken trace."),
     ((b"x" * (7 * 1024**2),), "The profiler in the task sent an answer that is too long."),
+    (({"process": 7, "text": FOLDED},) * 65, "The profiler in the task sent too many answers."),
     (({"process": 7, "text": FOLDED},), "The profiler in the task ended before it had answered."),
 )
 
@@ -145,7 +157,7 @@ BROKEN: tuple[tuple[tuple[object, ...], str], ...] = (
 async def test_what_broken_tasks_answer_is_told_in_one_sentence_each_and_the_others_are_kept(
     profiled: Profiled, store: Store, epoch: int
 ) -> None:
-    await store.commit(batch(epoch, tasks=tuple(running_task(profiled.job, index) for index in range(2, 7))))
+    await store.commit(batch(epoch, tasks=tuple(running_task(profiled.job, index) for index in range(2, 8))))
     left = [*BROKEN, (sampled(), "")]
     profiled.answer = lambda attempt: Task(*left.pop(0)[0])
     view = await profiled.take()
@@ -213,6 +225,8 @@ REFUSED: tuple[tuple[str, int, tuple[str, ...], str], ...] = (
     ("python", 61, (), "takes 1 to 60 seconds, not 61"),
     ("python", 0, (), "takes 1 to 60 seconds, not 0"),
     ("torch", 11, (), "takes 1 to 10 seconds, not 11"),
+    ("system", 0, (), "takes 1 to 60 seconds, not 0"),
+    ("memory", 31, (), "takes 1 to 30 seconds, not 31"),
     ("stacks", 1, (), "takes no time"),
     ("python", 1, ("worker",), "such as worker-0, not 'worker'"),
     ("python", 1, ("worker-٣",), "such as worker-0"),

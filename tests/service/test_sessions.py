@@ -44,6 +44,14 @@ async def test_a_link_lets_in_once_and_not_for_long(service: Service, clock: Vir
         await service.sessions.login_link(ANN, "ann")
 
 
+async def test_a_server_is_administered_once_somebody_has_signed_in_as_an_administrator(service: Service) -> None:
+    assert not await service.sessions.administered()
+    link = await service.sessions.first_link("carl")
+    assert not await service.sessions.administered(), "a link that nobody used is no sign-in"
+    await service.sessions.sign_in_link(link.link)
+    assert await service.sessions.administered()
+
+
 async def test_the_first_link_makes_the_administrator(service: Service) -> None:
     link = await service.sessions.first_link("carl", uid=1000)
     signed = await service.sessions.sign_in_link(link.link)

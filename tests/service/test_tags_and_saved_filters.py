@@ -100,6 +100,7 @@ async def test_filters_are_saved_replaced_and_deleted_by_name(service: Service) 
         (SavedFilter(""), "invalid-name"),
         (SavedFilter("a/b"), "invalid-name"),
         (SavedFilter("x" * 61), "invalid-name"),
+        (SavedFilter(".."), "invalid-name"),
         (SavedFilter("a", state=("resting",)), "invalid-state"),
         (SavedFilter("a", order="backwards"), "invalid-order"),
         (SavedFilter("a", group="moon"), "invalid-group"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput
-from corral.service.jobs.tensorboards import _document, _Folder
+from corral.service.jobs.tensorboards import _SCRIPT, _document, _Folder
 from corral.service.service import Service
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
-from tests.service.conftest import ANN, BOB
+from tests.service.conftest import ANN, BOB, ROOT
 
 
 def text(name: str = "digits", **more: Any) -> str:
@@ -60,14 +62,64 @@ async def test_jobs_that_keep_nothing_and_jobs_of_others_are_refused(service: Se
 
 def test_storages_are_mounted_where_the_jobs_have_them_and_only_if_they_are_read() -> None:
     jobs = [read(storages=["home", "other"]), read("b", storages=[{"name": "home", "mountPath": "/me"}])]
-    made = _document(jobs, [_Folder("a", "/mnt/home/a"), _Folder("b", "/me/b")])
+    made = _document(jobs, [_Folder("a", "/mnt/home/a"), _Folder("b", "/me/b")], jobs[0])
     assert made["storages"] == [{"name": "home", "mountPath": "/mnt/home"}, {"name": "home", "mountPath": "/me"}]
     same = [read(storages=["home"]), read("b", storages=[{"name": "other", "mountPath": "/mnt/home"}])]
     with pytest.raises(Conflict, match="different storages at /mnt/home"):
-        _document(same, [_Folder("a", "/mnt/home/a")])
+        _document(same, [_Folder("a", "/mnt/home/a")], same[0])
 
 
 @pytest.mark.parametrize(("path", "image"), [("/mnt/home/a", "org/torch:1"), ("/data/a", "")])
 def test_an_image_is_used_only_where_it_sees_the_files(path: str, image: str) -> None:
     job = read(storages=["home"], image="org/torch:1")
-    assert _document([job], [_Folder("a", path)])["roles"]["main"].get("image", "") == image
+    assert _document([job], [_Folder("a", path)], job)["roles"]["main"].get("image", "") == image
+
+
+async def test_no_program_of_another_user_s_job_runs_with_one_s_own_rights(service: Service) -> None:
+    """The image and the search path of a job are its user's: whoever looks at it must not run what they hold."""
+    kept = [{"path": "runs", "uri": "file:///data/runs"}]
+    theirs = await submitted(service, outputs=kept, env={"PATH": "/home/ann/bin"})
+    made = await service.tensorboards.start(ROOT, [theirs])
+    assert "PATH" not in made.document["spec"]["roles"][0].get("env", {})
+    own = await service.submission.submit(ROOT, text("own", outputs=kept, env={"PATH": "/home/root/bin"}))
+    assert own.detail is not None
+    beside = await service.tensorboards.start(ROOT, [theirs, own.detail.id])
+    assert beside.document["spec"]["roles"][0]["env"] == {"PATH": "/home/root/bin"}
+
+
+def test_another_user_s_image_is_refused_and_one_s_own_is_used_beside_it() -> None:
+    theirs, own = (read(name, storages=["home"], image=f"{name}/torch:1") for name in ("ann", "root"))
+    folders = [_Folder("a", "/mnt/home/a")]
+    with pytest.raises(Conflict, match="Name a job of your own beside it"):
+        _document([theirs], folders, None)
+    assert _document([theirs, own], folders, own)["roles"]["main"]["image"] == "root/torch:1"
+
+
+def _run_script(folder: Path, search_path: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": search_path, "CORRAL_HOST": "127.0.0.1", "CORRAL_PORT_TENSORBOARD": "1"}
+    words = ["sh", "digits-runs", str(folder)]
+    return subprocess.run(
+        ["/bin/sh", "-c", _SCRIPT, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_log_says_what_to_do_where_no_tensorboard_is(tmp_path: Path) -> None:
+    ended = _run_script(tmp_path, str(tmp_path))
+    assert ended.returncode == 127
+    assert ended.stderr.startswith("This task finds no program tensorboard. Install TensorBoard, ")
+    assert f"PATH={tmp_path}" in ended.stderr
+
+
+def test_the_tensorboard_of_the_search_path_is_run_on_the_folders(tmp_path: Path) -> None:
+    program = tmp_path / "tensorboard"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    ended = _run_script(tmp_path, f"{tmp_path}:/usr/bin:/bin")
+    assert ended.stdout == "--logdir logs --host 127.0.0.1 --port 1\n"
+    assert (tmp_path / "logs/digits-runs").resolve() == tmp_path

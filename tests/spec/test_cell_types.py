@@ -300,3 +300,14 @@ def test_a_matrix_that_cannot_be_is_refused_with_its_path(devices: str, said: st
     with pytest.raises(SpecError) as caught:
         load_cluster(f"nodes: {{n: {{devices: {devices}}}}}")
     assert "nodes.n.devices: " in str(caught.value) and said in str(caught.value)
+
+
+def test_a_node_has_the_matrix_of_its_own_beside_nodes_with_common_devices() -> None:
+    matrix = "GPU0 GPU1\\nGPU0 X NV4\\nGPU1 NV4 X"
+    text = (
+        "node: {devices: {count: 4, cells: {pcie-switch: 2}}}\n"
+        f'racks: {{r1: {{nodes: [n1]}}, r2: {{nodes: {{n2: {{devices: {{count: 2, matrix: "{matrix}"}}}}}}}}}}\n'
+    )
+    first, second = load_cluster(text).machines.nodes
+    assert first.links == () and len(first.devices) == 4
+    assert second.links == ((0, 104), (104, 0))

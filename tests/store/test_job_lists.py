@@ -137,6 +137,21 @@ async def _check_paging(folder: Path, jobs: list[Any], order: str, limit: int, u
         await store.close()
 
 
+async def test_jobs_are_found_by_bounds_of_their_priority(store: Store) -> None:
+    jobs = {priority: new_job(priority=priority) for priority in (-1, 10, 100, 120)}
+    for job in jobs.values():
+        await store.submit(job)
+
+    async def found(least: int | None, most: int | None, *, arrays: bool = False) -> set[str]:
+        wanted = JobFilter(min_priority=least, max_priority=most, arrays=arrays)
+        return {job.id for job in (await store.list_jobs(wanted)).items}
+
+    assert await found(100, None) == {jobs[100].id, jobs[120].id}
+    assert await found(None, -1) == {jobs[-1].id}
+    assert await found(10, 100, arrays=True) == {jobs[10].id, jobs[100].id}
+    assert await found(0, 0) == set()
+
+
 async def test_a_page_follows_its_key_while_jobs_come(store: Store) -> None:
     first = [new_job() for _ in range(4)]
     for job in first:

@@ -13,9 +13,12 @@ from corral.model.accounts import Token, User
 from corral.model.records import JobFilter
 from corral.model.store_writes import NewJob
 from corral.store import Store, open_store, retention
+from tests.examples import at_least
 from tests.store.makers import ME, START, Ticking, batch, ended, new_job
 
 DAY = 86_400.0
+MANY = at_least(150, 300)
+"""Jobs whose documents fill a file."""
 
 
 async def _ended(store: Store, epoch: int, at: float, **fields: object) -> str:
@@ -103,13 +106,13 @@ async def test_the_space_of_what_was_removed_is_given_back_to_the_disk(tmp_path:
         store = await open_store(str(file), clock=clock)
         epoch = await _led(store)
         long = replace(new_job(), doc=json.dumps({"spec": {"x": "x" * 100_000}}))
-        for _ in range(300):
+        for _ in range(MANY):
             job = replace(long, id=new_job().id)
             await store.submit(job)
             await store.commit(batch(epoch, jobs=(ended(job, at=START),)))
         await _checkpoint(store)
         full = file.stat().st_size
-        assert len(await store.retire(epoch, ended_before=START + DAY, now=START + DAY, limit=1000)) == 300
+        assert len(await store.retire(epoch, ended_before=START + DAY, now=START + DAY, limit=1000)) == MANY
         await store.forget_old(START + 99 * DAY)
         while await store.give_space_back():
             pass

@@ -48,7 +48,7 @@ MADE = st.builds(
     st.sampled_from(["", "h100", "a100"]),
     st.sampled_from([0, 500, 4000]),
     st.sampled_from([0, GIB // 2, 64 * GIB]),
-    st.just(Measured()) | st.builds(Measured, *[st.floats(0, 1e5)] * 4),
+    st.just(Measured()) | st.builds(Measured, *[st.floats(0, 1e5)] * 7),
 )
 
 
@@ -72,7 +72,7 @@ async def lived(store: Store, made: list[Made]) -> tuple[list[str], int]:
     last = max([each.started + each.seconds for each in made], default=START)
     await store.commit(batch(lease.epoch, attempts=tuple(attempts), jobs=tuple(ended(job, at=last) for job in jobs)))
     measured = {attempt.id: each.measured for attempt, each in zip(attempts, made, strict=True) if any(each.measured)}
-    for part in (Measured(1.0, 2.0, 3.0, 4.0), Measured(-1.0, -2.0, -3.0, -4.0)):  # amounts are added
+    for part in (Measured(1, 2, 3, 4, 5, 6, 7), Measured(-1, -2, -3, -4, -5, -6, -7)):  # amounts are added
         await store.add_measured(lease.epoch, {id_: each.plus(part) for id_, each in measured.items()})
     return [job.id for job in jobs], lease.epoch
 
@@ -179,6 +179,20 @@ async def test_only_what_is_stored_and_led_is_added_and_it_goes_with_its_job(sto
     assert await store.read(lambda connection: connection.execute(text(rows)).scalar()) == 0
     days = await store.usage_between(START // DAY * DAY, START + DAY, By.MODEL, now=START + DAY)
     assert (days.total.used_cpu_seconds, days.total.energy_joules) == pytest.approx((50.0, 36e5))
+
+
+async def test_what_devices_idle_counts_as_wasted_once_where_their_attempt_came_to_nothing(store: Store) -> None:
+    both = Measured(90.0, device_seconds=90.0, used_device_seconds=30.0, idle_device_seconds=60.0)
+    done = Made(0, DAY_0, 100.0, 1000, 0, "h100", measured=both)
+    (job, *_), epoch = await lived(store, [done, done._replace(code=1)])
+    now = DAY_0 + DAY
+    (row,) = (await store.usage_between(DAY_0, now, By.JOB, now=now)).rows
+    assert row.key == job and (row.device_seconds, row.lost_device_seconds) == (200.0, 100.0)
+    assert row.measured_device_seconds == pytest.approx(360.0)  # each is stored twice
+    assert (row.used_device_seconds, row.idle_device_seconds) == pytest.approx((120.0, 120.0))
+    await store.commit(batch(epoch, removed_jobs=(JobId(job),)))
+    days = (await store.usage_between(DAY_0, now, By.MODEL, now=now)).total
+    assert (days.used_device_seconds, days.idle_device_seconds) == pytest.approx((120.0, 120.0))
 
 
 async def test_a_report_by_job_holds_no_more_rows_than_it_shows(store: Store) -> None:

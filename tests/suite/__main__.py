@@ -1,4 +1,4 @@
-"""`python -m tests.suite [--lanes N] [--noise] [--stalls N] [--beside TARGET]... [-- PYTEST...]`: run and judge tests.
+"""`python -m tests.suite [--lanes N] [--forked] [--noise] [--stalls N] [--beside TARGET]... [-- PYTEST...]`: run and judge.
 
 The tests run in lanes, beside the make targets of `--beside`. When both are done, each failed test runs once more,
 alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known
@@ -8,6 +8,7 @@ and none of the steady suites. The last line counts the tests.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -15,12 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.suite import flaky, outcomes, report, stalls
+from tests.suite import flaky, forked, outcomes, report, stalls
 from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -44,8 +45,9 @@ def main(words: Sequence[str]) -> int:
     try:
         if options.stalls:
             os.environ.update(stalls.environment(scratch, options.stalls))
-        words = [*_in_lanes(options.lanes), f"--basetemp={scratch / 't'}", *options.pytest]
-        first = _pytest(scratch / "first.json", words, options.folder)
+        with _in_lanes(options, scratch) as lanes:
+            words = [*lanes, f"--basetemp={scratch / 't'}", *options.pytest]
+            first = _pytest(scratch / "first.json", words, options.folder)
         broken = [name for name, target in beside.items() if not _finish_target(name, target)]
         again = _run_again(scratch, first, options.folder)
     finally:
@@ -71,6 +73,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.suite", description=__doc__)
     lanes = max(2, len(os.sched_getaffinity(0)) + 1)
     parser.add_argument("--lanes", type=int, default=lanes, help="how many tests run beside each other (%(default)s)")
+    parser.add_argument("--forked", action="store_true", help="lanes are forks of one process that imports the tests")
     parser.add_argument("--noise", action="store_true", help="keep one core and the disk busy meanwhile")
     parser.add_argument(
         "--stalls", type=int, default=0, metavar="N", help="let one sync to the disk in N take six seconds"
@@ -85,14 +88,21 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _in_lanes(count: int) -> list[str]:
-    return ["-n", str(count)] if count > 1 else ["-p", "no:xdist"]
+@contextlib.contextmanager
+def _in_lanes(options: argparse.Namespace, scratch: Path) -> Iterator[list[str]]:
+    """pytest's words for the lanes."""
+    if options.lanes == 1:
+        yield ["-p", "no:xdist"]
+    elif options.forked:
+        with forked.lanes(options.lanes, options.pytest, scratch / "lanes", options.folder, _environment()) as words:
+            yield words
+    else:
+        yield ["-n", str(options.lanes)]
 
 
 def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
     command = [sys.executable, "-m", "pytest", "-p", "tests.suite.recorder", f"--outcomes={path}", *words]
-    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}) as pytest:
+    with subprocess.Popen(command, cwd=folder, env=_environment()) as pytest:
         try:
             ended = pytest.wait()
         except SystemExit:
@@ -101,6 +111,11 @@ def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
     if not path.exists():
         return Run(code=ended or 1)
     return outcomes.read(path)
+
+
+def _environment() -> dict[str, str]:
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": paths}
 
 
 def _run_again(scratch: Path, first: Run, folder: Path) -> dict[str, Outcome]:

@@ -21,12 +21,13 @@ from corral.api.authentication import service_of
 from corral.api.connection_limits import signed_in
 from corral.api.services.headers import Place, for_service
 from corral.api.services.http_exchange import HttpExchange
+from corral.api.services.job_ports import COOKIE_PREFIX
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import check_page, label_of, own_origin
 from corral.api.services.tunnel import Tunnel
 from corral.api.services.websocket_exchange import WebSocketExchange, subprotocols_of
 from corral.api.stream_limits import streams_of
-from corral.kernel.errors import CorralError, Forbidden, NotFound, Unauthenticated
+from corral.kernel.errors import Conflict, CorralError, Forbidden, NotFound, Unauthenticated
 from corral.service.jobs.job_services import Reached, Visitor
 
 OPEN_PATH: Final = "/.corral/open"
@@ -68,9 +69,11 @@ class ServiceGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] in ("http", "websocket"):
-            label = label_of(scope, scope["app"].state.services_domain)
+            state = scope["app"].state
+            of_port = state.job_ports.label(scope["server"][1]) if state.job_ports else None
+            label = label_of(scope, state.services_domain) if of_port is None else of_port
             if label is not None:
-                await _Request(scope, receive, send, label).serve()
+                await _Request(scope, receive, send, label, by_port=of_port is not None).serve()
                 return
         await self._app(scope, receive, send)
 
@@ -78,11 +81,12 @@ class ServiceGate:
 class _Request:
     """One request, or WebSocket, for the origin of a job."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, job: str) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, job: str, *, by_port: bool) -> None:
         self._connection = HTTPConnection(scope)
         self._scope, self._receive = scope, receive
         self._asgi_send = send
         self._job = job
+        self._by_port = by_port
         self._origin = own_origin(scope, scope["app"].state.services_domain)
         self._begun = False
 
@@ -90,7 +94,7 @@ class _Request:
         """Answer, with one sentence where the request is refused."""
         try:
             if not self._job:
-                await self._say(421, "No job has this host.")
+                await self._say(421, "No job has this port." if self._by_port else "No job has this host.")
             elif self._scope["path"] == OPEN_PATH:
                 await self._respond(await self._open())
             else:
@@ -110,20 +114,41 @@ class _Request:
             raise Forbidden("not-a-window", "This address is opened in a window of a browser.")
         if headers.get("sec-fetch-dest", "document") != "document":
             raise Forbidden("not-a-window", "This address is opened in a window of a browser.")
+        if self._by_port:
+            self._check_port()
         ticket = self._connection.query_params.get("ticket", "")
         service = service_of(self._connection)
         visit = await service.job_services.redeem(ticket, self._job)
         response = RedirectResponse(f"/proxy/{self._job}/{visit.task}/{visit.port}/", 303)
         secure = self._origin.startswith("https:")
         age = max(0, int(visit.expires_at - service.context.clock.now()))
-        name = _cookie_name(self._origin)
+        name = self._cookie_name()
         response.set_cookie(name, visit.session, age, path="/", secure=secure, httponly=True, samesite="lax")
+        if self._by_port:
+            response.set_cookie(self._port_cookie(), self._job, path="/", secure=True, httponly=True, samesite="lax")
         return response
+
+    def _port_cookie(self) -> str:
+        """The name of the cookie that says which job this browser has opened at the port.
+
+        It lasts until the browser ends, as pages do.
+        """
+        return f"{COOKIE_PREFIX}corral_port_{self._scope['server'][1]}"
+
+    def _check_port(self) -> None:
+        """Refuse a browser that may still show a page of another job at this port, which would have the same origin."""
+        before = self._connection.cookies.get(self._port_cookie(), self._job)
+        if before != self._job:
+            message = (
+                f"This browser has opened another job at this port, of which a page may still be open: end the browser, "
+                f"and open this service again from the page of job {self._job}."
+            )
+            raise Conflict("port-of-another-job", message)
 
     async def _pass_on(self) -> None:
         if self._scope.get("method") in _NOT_PASSED_ON:
             raise MethodNotAllowed("method-not-allowed", f"Services are not asked by {self._scope['method']}.")
-        check_page(self._connection, self._origin)
+        check_page(self._connection, self._origin, shares_host=self._by_port)
         visitor = await self._visitor()
         await signed_in(self._connection, visitor.actor)
         asked = self._asked()
@@ -153,7 +178,7 @@ class _Request:
 
     async def _exchange(self, tunnel: Tunnel, asked: _Asked, reached: Reached, user: str) -> None:
         hosts = (reached.host,) if reached.host else ()
-        place = Place(self._origin, asked.prefix, reached.keeps_path, reached.number, hosts)
+        place = Place(self._origin, asked.prefix, reached.keeps_path, reached.number, hosts, not self._by_port)
         query = self._scope["query_string"]
         path = (asked.prefix.encode() if reached.keeps_path else b"") + asked.rest
         target = path + (b"?" + query if query else b"")
@@ -169,7 +194,7 @@ class _Request:
                 await exchange.pass_on(headers, self._receive, self._send)
 
     async def _visitor(self) -> Visitor:
-        name = _cookie_name(self._origin)
+        name = self._cookie_name()
         sent = [
             pair.strip().partition("=")[2]
             for header in self._connection.headers.getlist("cookie")
@@ -189,6 +214,12 @@ class _Request:
         return _Asked(
             found["prefix"].decode(), found["role"].decode(), int(found["index"]), found["port"].decode(), found["rest"]
         )
+
+    def _cookie_name(self) -> str:
+        """The name of the session's cookie; jobs that share a host have a name each."""
+        if self._by_port:
+            return f"{COOKIE_PREFIX}{_COOKIE}_{self._job}"
+        return f"__Host-{_COOKIE}" if self._origin.startswith("https:") else _COOKIE
 
     async def _send(self, message: Message) -> None:
         self._begun = True
@@ -218,10 +249,6 @@ _OWN_ANSWER: Final = (
     ("cross-origin-resource-policy", "same-origin"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
 )
-
-
-def _cookie_name(origin: str) -> str:
-    return f"__Host-{_COOKIE}" if origin.startswith("https:") else _COOKIE
 
 
 def _ended() -> Unauthenticated:

@@ -28,7 +28,7 @@ _REFUSED: Final = frozenset(
     {
         b"set-cookie", b"set-cookie2", b"location", b"content-length", b"cross-origin-resource-policy",
         b"clear-site-data", b"service-worker-allowed", b"strict-transport-security", b"alt-svc", b"nel", b"report-to",
-        b"origin-agent-cluster", b"public-key-pins",
+        b"origin-agent-cluster", b"public-key-pins", b"date",
     }
 )  # fmt: skip
 """Response headers that Corral writes itself, or that act beyond the path or the origin of the service."""
@@ -38,7 +38,7 @@ _ADDED: Final[tuple[Header, ...]] = (
     (b"origin-agent-cluster", b"?1"),
 )
 _OPENER: Final = (b"cross-origin-opener-policy", b"same-origin-allow-popups")
-_RESERVED: Final = re.compile(r"(__host-|__secure-)?corral_", re.IGNORECASE)
+_RESERVED: Final = re.compile(r"(__host-(http-)?|__secure-|__http-)?corral_", re.IGNORECASE)
 """Names of cookies that are the portal's or the proxy's."""
 _KEPT_ATTRIBUTES: Final = frozenset({"expires", "max-age", "httponly", "secure", "samesite", "partitioned"})
 
@@ -55,6 +55,8 @@ class Place(NamedTuple):
     number: int
     hosts: tuple[str, ...]
     """Names and addresses under which the service may know itself."""
+    has_cookies: bool = True
+    """Whether the service gets and sets cookies: not where its host is other jobs', too, whose pages would read them."""
 
     @property
     def host(self) -> str:
@@ -79,7 +81,7 @@ def for_service(
         (b"x-forwarded-proto", scheme.encode()),
         (b"x-forwarded-prefix", place.prefix.encode()),
     ]
-    cookies = "; ".join(_cookies(listed))
+    cookies = "; ".join(_cookies(listed)) if place.has_cookies else ""
     if cookies:
         kept.append((b"cookie", cookies.encode("latin-1")))
     given = next((value.decode("latin-1") for name, value in listed if name == b"authorization"), "")
@@ -99,7 +101,7 @@ def from_service(headers: Iterable[Header], place: Place) -> list[Header]:
         kept.append(_OPENER)
     for name, value in listed:
         text = value.decode("latin-1")
-        if name == b"set-cookie" and (cookie := kept_cookie(text, place)):
+        if name == b"set-cookie" and place.has_cookies and (cookie := kept_cookie(text, place)):
             kept.append((name, cookie.encode("latin-1")))
         elif name == b"location":
             kept.append((name, location(text, place).encode("latin-1")))

@@ -1,7 +1,7 @@
 """The origins of jobs: which host belongs to which job, and which requests of other pages it takes.
 
 A job has an origin of its own, so that browsers keep its pages away from the portal and from other jobs:
-`JOB.localhost` on loopback, and `JOB.DOMAIN` below the setting `services_domain`.
+`JOB.localhost` on loopback, `JOB.DOMAIN` below the setting `services_domain`, else a port of the setting `job_ports`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from corral.api.services.job_ports import JobPorts
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput
 from corral.kernel.ids import JobId
 
@@ -68,15 +69,23 @@ def _label(host: str, domain: str) -> str | None:
 def origin_for(connection: HTTPConnection, job: JobId) -> str:
     """Return the origin of a job for a caller of the API.
 
-    Raises Conflict when the server has no domain for services and is not reached by a loopback address.
+    Raises Conflict when the server has no domain and no (free) port for services and is not reached by a loopback
+    address.
     """
     domain, public = connection.app.state.services_domain, urlsplit(connection.app.state.public_url)
     if domain:
         return f"https://{job}.{domain}{f':{public.port}' if public.port else ''}"
     host = _reached_at(connection)
     if not _is_loopback(host.hostname or ""):
-        message = "This server has no domain for services of jobs (setting services_domain); use `corral forward`."
-        raise Conflict("no-services-domain", message)
+        ports: JobPorts = connection.app.state.job_ports
+        if not ports or not host.hostname:
+            message = (
+                "This server has no domain and no ports for services of jobs (settings services_domain and job_ports); "
+                "use `corral forward`."
+            )
+            raise Conflict("no-services-domain", message)
+        name = f"[{host.hostname}]" if ":" in host.hostname else host.hostname
+        return f"https://{name}:{ports.take(job)}"
     return f"{host.scheme}://{job}.{_LOOPBACK}{f':{host.port}' if host.port else ''}"
 
 
@@ -102,10 +111,11 @@ def own_origin(scope: Scope, domain: str) -> str:
     return f"{'https' if below or scope['scheme'] in ('https', 'wss') else 'http'}://{host}"
 
 
-def check_page(connection: HTTPConnection, origin: str) -> None:
+def check_page(connection: HTTPConnection, origin: str, *, shares_host: bool = False) -> None:
     """Check that a request comes from the job's own pages, or only shows one of them in a window of its own.
 
-    Jobs below one domain are of one site, so cookies alone do not keep their pages apart. Raises Forbidden.
+    Jobs below one domain, and at ports of one host, are of one site, so cookies alone do not keep their pages apart.
+    Where they share the host, a browser must say which page asks. Raises Forbidden.
     """
     headers, method = connection.headers, connection.scope.get("method", "")
     sent, site = headers.get("origin"), headers.get("sec-fetch-site")
@@ -115,7 +125,7 @@ def check_page(connection: HTTPConnection, origin: str) -> None:
     shows = method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
     if shows and headers.get("sec-fetch-dest") == "document":
         return
-    _require(site is None or site in _OWN_PAGES)
+    _require(site in _OWN_PAGES or (site is None and not shares_host))
     _require(sent in (None, origin))
     _require(method in _SAFE or sent == origin)
 

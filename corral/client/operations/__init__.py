@@ -3,6 +3,7 @@
 from corral.client.operations import (
     accounts,
     alerts,
+    benchmarks,
     caches,
     cluster,
     configuration,
@@ -13,6 +14,7 @@ from corral.client.operations import (
     profiles,
     streams,
     teams,
+    templates,
     usage,
     what_if,
 )
@@ -20,6 +22,7 @@ from corral.client.operations import (
 __all__ = [
     "accounts",
     "alerts",
+    "benchmarks",
     "caches",
     "cluster",
     "configuration",
@@ -30,6 +33,7 @@ __all__ = [
     "profiles",
     "streams",
     "teams",
+    "templates",
     "usage",
     "what_if",
 ]

@@ -140,9 +140,21 @@ def delete_secret(name: str) -> Call[None]:
     return call("DELETE", f"/secrets/{name}")
 
 
-def audit(*, limit: int = 200, after: str = "") -> Call[Page[AuditRecord]]:
-    """Return a page of the audit log, newest first."""
-    return call("GET", "/audit", {"limit": limit, "after": after})
+def audit(
+    *,
+    by: str = "",
+    action: str = "",
+    resource: str = "",
+    refused: bool = False,
+    begin: str = "",
+    end: str = "",
+    limit: int = 200,
+    after: str = "",
+) -> Call[Page[AuditRecord]]:
+    """Return a page of the audit log, newest first: what one account did, an action, a resource or a kind of these."""
+    times = {"from": begin or None, "to": end or None}
+    query = {"by": by, "action": action, "resource": resource, "refused": refused, **times}
+    return call("GET", "/audit", {**query, "limit": limit, "after": after})
 
 
 def import_openpai(given: Record, *, dry_run: bool = False, replace: bool = False) -> Call[ImportedPage]:

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
         CellView,
         ClusterUse,
         CordonView,
+        DeviceTimeline,
         DeviceView,
         HealthEntryView,
         HealthView,
         LedgerView,
         NodeView,
+        QueueHistory,
         QueueView,
         Top,
         WaitingLine,
@@ -39,6 +41,17 @@ def devices(*, limit: int = 200, after: str = "") -> Call[Page[DeviceView]]:
     return call("GET", "/devices", {"limit": limit, "after": after})
 
 
+def device_timeline(
+    *, node: str = "", begin: str = "", end: str = "", limit: int = 20, after: str = ""
+) -> Call[DeviceTimeline]:
+    """Return which jobs were on the devices of a node, or of a page of nodes, and which are expected to be.
+
+    By default a day back and a day ahead; at most 48 hours.
+    """
+    query = {"node": node, "from": begin, "to": end, "limit": limit, "after": after}
+    return call("GET", "/devices/timeline", query)
+
+
 def cluster() -> Call[CellView]:
     """Return the tree of cells."""
     return call("GET", "/cluster")
@@ -57,6 +70,11 @@ def queues(*, limit: int = 200, after: str = "") -> Call[Page[QueueView]]:
 def queue(name: str) -> Call[QueueView]:
     """Return one queue."""
     return call("GET", f"/queues/{name}")
+
+
+def queue_history(name: str, *, weeks: int = 8) -> Call[QueueHistory]:
+    """Return by week how long the jobs of a queue waited, what they held, and what the queue lent and borrowed."""
+    return call("GET", f"/queues/{name}/history", {"weeks": weeks})
 
 
 def line(*, queue: str = "", limit: int = 100, after: str = "") -> Call[WaitingLine]:

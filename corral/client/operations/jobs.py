@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         JobFile,
         JobSummary,
         PlacementRecord,
+        PreflightReport,
         RankScores,
         ReceiptView,
         SavedFilter,
@@ -73,6 +74,8 @@ def jobs(
     job_type: str = "",
     label: str | Sequence[str] = (),
     arrays: bool = False,
+    min_priority: int | None = None,
+    max_priority: int | None = None,
     order: str = "",
     limit: int = 50,
     after: str = "",
@@ -92,6 +95,8 @@ def jobs(
             "tag": tag,
             "type": job_type,
             "arrays": arrays,
+            "minPriority": min_priority,
+            "maxPriority": max_priority,
             "order": order,
             "limit": limit,
             "after": after,
@@ -167,6 +172,11 @@ def suspend(ref: str) -> Call[JobDetail]:
 def resume(ref: str, *, queue: str = "") -> Call[JobDetail]:
     """Resume a suspended job, in `queue` if it is named."""
     return call("POST", job_path(ref, "resume"), data={"queue": queue} if queue else None)
+
+
+def job_preflight(job: str) -> Call[PreflightReport]:
+    """Return what the tasks of a job checked before their commands began: their network, judged by the topology."""
+    return call("GET", job_path(job, "preflight"))
 
 
 def job_hangs(ref: str) -> Call[HangList]:

@@ -26,7 +26,7 @@ def add_channel(
     waiting_seconds: int = 0,
     jobs: str = "*",
 ) -> Call[NewChannelView]:
-    """Add a channel: `mail`, `webhook`, `slack` or `teams`. It is sent a code for `verify_channel`.
+    """Add a channel: `mail`, `webhook`, `slack`, `teams` or `apprise`. It is sent a code for `verify_channel`.
 
     Only this answer has the key of a webhook's signatures.
     """

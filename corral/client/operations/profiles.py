@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def take_profile(job: str, *, what: str = "python", seconds: int = 0, tasks: Sequence[str] = ()) -> Call[ProfileView]:
-    """Begin to take a profile of tasks of a running job, or of all; `what` is `python`, `stacks` or `torch`."""
+    """Begin to take a profile of tasks of a running job, or of all.
+
+    `what` is `python`, `stacks`, `torch`, `jax`, `tensorflow`, `memory` or `system`.
+    """
     return call("POST", job_path(job, "profiles"), data={"what": what, "seconds": seconds, "tasks": list(tasks)})
 
 

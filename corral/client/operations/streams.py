@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobDetail, OpenedService, PortsView, ServicesView, SshAccessView, Uploaded
+    from corral.client.schema import (
+        JobDetail,
+        OpenedService,
+        PortsView,
+        ServicesView,
+        SshAccessView,
+        Uploaded,
+        UploadProgress,
+    )
 
 
 def log(
@@ -67,6 +75,23 @@ def put_code(size: int, digest: str = "") -> Call[Uploaded]:
     """Upload a code archive (tar.gz) of `size` bytes, sent separately; `digest` is its SHA-256 in hexadecimal."""
     said = f"sha-256=:{base64.b64encode(bytes.fromhex(digest)).decode()}:" if digest else ""
     return call("PUT", "/blobs/code", content_type="application/gzip", content_length=str(size), content_digest=said)
+
+
+def upload_progress(digest: str) -> Call[None]:
+    """Ask how far the upload of an archive is; the answer is NotFound if no part of it is kept."""
+    return call("HEAD", f"/blobs/uploads/{digest}")
+
+
+def append_to_upload(digest: str, offset: int, size: int) -> Call[UploadProgress]:
+    """Send the last bytes of an archive of `size` bytes, from `offset` on."""
+    return call(
+        "PATCH",
+        f"/blobs/uploads/{digest}",
+        content_type="application/partial-upload",
+        content_length=str(size - offset),
+        upload_offset=str(offset),
+        upload_complete="?1",
+    )
 
 
 def enter(ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> Call[bytes]:

@@ -9,7 +9,16 @@ from urllib.parse import quote
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import Batch, FileView, GroupView, JobDetail, QueueLimits, StorageView
+    from corral.client.schema import (
+        Batch,
+        FilePreview,
+        FileView,
+        GroupView,
+        JobDetail,
+        OutputView,
+        QueueLimits,
+        StorageView,
+    )
     from corral.client.types import Page
 
 
@@ -97,6 +106,26 @@ def storage_files(name: str, path: str = "", *, limit: int = 200, after: str = "
 def storage_file(name: str, path: str) -> Call[bytes]:
     """Yield the bytes of a file of a storage."""
     return call("GET", f"/storages/{quote(name)}/file", {"path": path})
+
+
+def job_outputs(ref: str) -> Call[Page[OutputView]]:
+    """Return where a job keeps results: the outputs of its document, and the storages that its tasks may write."""
+    return call("GET", job_path(ref, "outputs"))
+
+
+def output_files(ref: str, index: int, path: str = "", *, limit: int = 200, after: str = "") -> Call[Page[FileView]]:
+    """Return a page of a folder of a job's output."""
+    return call("GET", job_path(ref, "outputs", index, "files"), {"path": path, "limit": limit, "after": after})
+
+
+def output_preview(ref: str, index: int, path: str) -> Call[FilePreview]:
+    """Return the beginning of a file of a job's output, as text or as a table."""
+    return call("GET", job_path(ref, "outputs", index, "preview"), {"path": path})
+
+
+def output_file(ref: str, index: int, path: str) -> Call[bytes]:
+    """Yield the bytes of a file of a job's output."""
+    return call("GET", job_path(ref, "outputs", index, "file"), {"path": path})
 
 
 def batch_users(text: str, *, dry_run: bool = False, links: bool = False) -> Call[Batch]:

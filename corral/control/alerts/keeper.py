@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Final, Protocol
 
@@ -12,10 +12,13 @@ import msgspec
 import structlog
 
 from corral.control.alerts.actions import AlertActions
+from corral.control.alerts.past_series import PastSeries, Read
+from corral.control.alerts.reported_figures import Named
 from corral.control.alerts.sample_series import SampleSeries
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
+from corral.model.metrics.job_figures import JOB_FIGURES
 from corral.model.metrics.samples import Samples
 from corral.model.store_writes import ServerEvent
 from corral.monitor.look_again import look_again
@@ -70,23 +73,35 @@ class AlertKeeper:
         instance: str = "",
         actions: AlertActions | None = None,
         machines: Callable[[float], Mapping[str, Samples]] = lambda rounds: {},
+        kept: Read | None = None,
+        reported: Callable[[float], Iterable[Named]] = lambda now: (),
     ) -> None:
         """`samples` tells what is measured now; `instance` is the label of that name of its series.
 
         `machines` are, by node, what agents of other machines told within a number of rounds.
 
+        `kept` reads the store of series, which has the past from before the start; None where there is none.
+
+        `reported` are what jobs report of their work at a time.
+
         `actions` are done about alerts of the rules and of Alertmanager.
         """
         self._actions = actions
         self._rules = RulesEvaluator(groups)
-        self._series = SampleSeries(self._rules.selectors, self._rules.past, instance)
+        history = None if kept is None else PastSeries(kept, self._rules.past).of
+        self._series = SampleSeries(self._rules.selectors, self._rules.past, instance, history)
         self._store = store
         self._samples, self._machines = samples, machines
+        self._reported = reported if self._series.reads(JOB_FIGURES) else lambda now: ()
         self._clock = clock
         self._cost = 0.0
         """Seconds of processor time of the last evaluation."""
         self._errors: dict[str, str] = {}
         self._known: dict[str, StoredAlert] | None = None
+
+    def reads(self, name: str) -> bool:
+        """Whether a rule reads a metric of this name."""
+        return self._series.reads((name,))
 
     async def run(self, ready: asyncio.Event) -> None:
         """Evaluate from when control leads until cancelled."""
@@ -105,7 +120,8 @@ class AlertKeeper:
         if self._known is None:
             await self._restore()
         now = self._clock.now()
-        self._cost = await asyncio.to_thread(self._step, self._samples(), self._machines(_TOLD_ROUNDS), now)
+        seen = self._samples(), self._machines(_TOLD_ROUNDS), list(self._reported(now))
+        self._cost = await asyncio.to_thread(self._step, *seen, now)
         self._tell_errors()
         found = {}
         for rule, alert in self._rules.alerts():
@@ -140,9 +156,9 @@ class AlertKeeper:
         self._rules.restore((each.rule, _restored(each)) for each in known)
         self._known = {each.fingerprint: each for each in known}
 
-    def _step(self, samples: Samples, machines: Mapping[str, Samples], now: float) -> float:
+    def _step(self, samples: Samples, machines: Mapping[str, Samples], reported: Sequence[Named], now: float) -> float:
         begun = time.thread_time()
-        self._series.read(samples, now, machines)
+        self._series.read(samples, now, machines, reported)
         self._rules.evaluate(self._series, now)
         return time.thread_time() - begun
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from corral.control.alerts.reported_figures import Named
 from corral.model.alerts.matchers import Matcher, match_all
 from corral.model.metrics.families import FAMILIES
 from corral.model.metrics.samples import Distribution, Samples
 from corral.monitor.rules.memory_series import MemorySeries
-from corral.monitor.rules.series import NAME, Labels, labels_of
+from corral.monitor.rules.series import NAME, Labels, Point, labels_of
 
 JOB: Final = "corral"
 """The label `job` of the server's series, as examples/prometheus/prometheus.yml names it."""
 AGENTS: Final = "corral-node-agent"
 """The label `job` of the series of other machines, whose label `instance` is the node."""
 
+_FILL_SECONDS: Final = 300.0
+"""Seconds after the first evaluation in which series that appear have their past read: agents may answer late."""
+
+History = Callable[[Collection[Labels], float], Mapping[Labels, Sequence[Point]]]
+"""The points of series before a time."""
 Conditions = tuple[Matcher, ...]
 _NOTHING: Final[Mapping[str, Samples]] = MappingProxyType({})
 
@@ -24,20 +30,51 @@ _NOTHING: Final[Mapping[str, Samples]] = MappingProxyType({})
 class SampleSeries(MemorySeries):
     """Keeps those series of samples that some rule reads, for as long as a rule looks back."""
 
-    def __init__(self, selectors: Sequence[tuple[Matcher, ...]], past: float, instance: str) -> None:
-        """`past` is in seconds; `instance` is the label of that name of all series."""
+    def __init__(
+        self, selectors: Sequence[tuple[Matcher, ...]], past: float, instance: str, history: History | None = None
+    ) -> None:
+        """`past` is in seconds; `instance` is the label of that name of all series.
+
+        `history` tells what was kept of series that are first seen soon after the beginning.
+        """
         super().__init__(past)
         self._selectors = selectors
         self._shared = {"job": JOB, "instance": instance}
+        self._history = history
+        self._fill_until: float | None = None
         self._conditions: dict[str, tuple[Conditions, ...]] = {}
         """By name of a metric, the other conditions of those selectors that choose this name."""
 
-    def read(self, samples: Samples, at: float, machines: Mapping[str, Samples] = _NOTHING) -> None:
-        """Add the samples of one time, in seconds since 1970, and those of other machines by node."""
+    def read(
+        self,
+        samples: Samples,
+        at: float,
+        machines: Mapping[str, Samples] = _NOTHING,
+        reported: Iterable[Named] = (),
+    ) -> None:
+        """Add the samples of one time, in seconds since 1970, those of other machines by node, and what jobs reported."""
         found = dict(self._selected_of(samples, self._shared, ("up", "corral_scheduler_up")))
         for node, told in machines.items():
             found |= dict(self._selected_of(told, {"job": AGENTS, "instance": node}, ("up",)))
+        for name, labels, value in reported:
+            found |= dict(self._chosen(name, {**labels, **self._shared}, value))
+        if self._history is not None:
+            self._fill(self._history, found, at)
         self.add(found, at)
+
+    def _fill(self, history: History, found: Mapping[Labels, float], at: float) -> None:
+        """Read the past of those series that are new."""
+        if self._fill_until is None:
+            self._fill_until = at + _FILL_SECONDS
+        if at > self._fill_until:
+            self._history = None
+            return
+        for labels, points in history([each for each in found if each not in self], at).items():
+            self.fill(labels, points)
+
+    def reads(self, names: Iterable[str]) -> bool:
+        """Whether any rule reads a metric of one of these names."""
+        return any(self._read(name) for name in names)
 
     def _selected_of(
         self, samples: Samples, shared: dict[str, str], up: Sequence[str]

@@ -14,10 +14,11 @@ from corral.control.core.core import Core
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import Play
 from corral.control.what_if.run_times import RunTimes
+from corral.control.what_if.stays import Stays
 from corral.kernel.ids import JobId
 from corral.kernel.quantile import quantile
 from corral.model.start_estimates import Basis, Estimate
-from corral.model.what_if import DAY, LONGEST_HORIZON, MOST_SEEDS, Course, PastRun
+from corral.model.what_if import DAY, LONGEST_HORIZON, MOST_SEEDS, Course, PastRun, Stay
 from corral.scheduler import BuiltinPlanner
 from corral.scheduler.explain.start_estimate import cut_estimate, endless_estimate, placed_estimate
 from corral.scheduler.views.waiting_list import in_line
@@ -32,6 +33,8 @@ _LEAST: Final = 1.0
 """Seconds of processor time that it may use all the same."""
 _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""
+_MOST_STAYS: Final = 20_000
+"""Stays of jobs on nodes that a forecast keeps."""
 _AS_SOON: Final = 0.01
 """Seconds between an end and the starts that it allows, at most."""
 DRAWN: Final = "Run times are drawn from those of ended jobs, and no new job arrives."
@@ -49,6 +52,11 @@ class Forecasted(msgspec.Struct, frozen=True):
     """How many were drawn."""
     order: tuple[JobId, ...]
     """The waiting jobs in the order of the next cycle."""
+    stays: dict[str, msgspec.Raw] = {}
+    """By node what seed 0 has there until it ends, earliest first: encoded `Stay`s."""
+    stays_left_out: int = 0
+    seconds: float = HORIZON
+    """How far seed 0 was played for them."""
 
 
 def play_courses(core: Core, past: Sequence[PastRun], now: float) -> bytes:
@@ -58,8 +66,11 @@ def play_courses(core: Core, past: Sequence[PastRun], now: float) -> bytes:
     there is time.
     """
     go_on = _limit(_SECONDS)
-    first, course = _played(core, past, now, 0, go_on)
+    stays = Stays()
+    first, course = _played(core, past, now, 0, go_on, stays)
     encoded = [] if course is None else [msgspec.msgpack.encode(course)]
+    told, left_out = stays.told(_MOST_STAYS)
+    seconds = HORIZON if course is not None else first.driver.now - now
     starts = [first.tally.starts]
     first.run_on(now + LONGEST_HORIZON, go_on)
     while first.drawn_since < inf and len(starts) < MOST_SEEDS and go_on():
@@ -73,15 +84,28 @@ def play_courses(core: Core, past: Sequence[PastRun], now: float) -> bytes:
     world = core.world
     line = in_line(world.cluster.queues, world.queue, world.planner.policy, now)
     order = tuple(dict.fromkeys(entry.request.job for _, entry in line))
-    return msgspec.msgpack.encode(Forecasted(found, tuple(map(msgspec.Raw, encoded)), len(starts), order))
+    return msgspec.msgpack.encode(
+        Forecasted(
+            found, tuple(map(msgspec.Raw, encoded)), len(starts), order, _by_node(told), left_out, seconds
+        )
+    )  # fmt: skip
+
+
+def _by_node(stays: Sequence[Stay]) -> dict[str, msgspec.Raw]:
+    found: dict[str, list[Stay]] = {}
+    for stay in stays:
+        found.setdefault(stay.node, []).append(stay)
+    return {node: msgspec.Raw(msgspec.msgpack.encode(each)) for node, each in found.items()}
 
 
 def _played(
-    core: Core, past: Sequence[PastRun], now: float, seed: int, go_on: Callable[[], bool]
+    core: Core, past: Sequence[PastRun], now: float, seed: int, go_on: Callable[[], bool], stays: Stays | None = None
 ) -> tuple[Play, Course | None]:
-    """A course, and what it tells if it came to the horizon."""
-    play = Play(core.fork(unexplained=True), Changes(), RunTimes(past, seed), now, None)
-    return play, play.told() if play.run_while(HORIZON, go_on) else None
+    """A course, and what it tells if it came to the horizon; `stays` records what ran where."""
+    play = Play(core.fork(unexplained=True), Changes(), RunTimes(past, seed), now, stays)
+    came = play.run_while(HORIZON, go_on)
+    play.stays = None
+    return play, play.told() if came else None
 
 
 def _limit(seconds: float) -> Callable[[], bool]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,9 +18,10 @@ from corral.control.forecast.past_runs import EndedJobs, PastRuns
 from corral.control.what_if.forked import Fork, ForkLimits
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
+from corral.model.device_timeline import ExpectedStays
 from corral.model.estimate_correction import UNCORRECTED, Correction, Quantiles
 from corral.model.start_estimates import Basis, Estimate, ForecastMark
-from corral.model.what_if import Course, PastRun
+from corral.model.what_if import Course, PastRun, Stay
 
 log = structlog.get_logger()
 
@@ -108,6 +110,13 @@ class Forecast:
         """The jobs ahead of one in the queue order of then; None if it did not wait."""
         at = self._positions.get(job)
         return None if at is None else self._found.order[:at]
+
+    def stays(self, nodes: Sequence[str]) -> ExpectedStays:
+        """What the first course has on some nodes, node by node."""
+        encoded = (self._found.stays.get(node) for node in nodes)
+        stays = [msgspec.msgpack.decode(each, type=tuple[Stay, ...]) for each in encoded if each is not None]
+        found = tuple(chain.from_iterable(stays))
+        return ExpectedStays(self.moment.at, self._found.seconds, found, self._found.stays_left_out)
 
     def course(self, seed: int) -> Course | None:
         """The course of a seed; None if it was not drawn."""

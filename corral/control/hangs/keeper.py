@@ -29,6 +29,7 @@ from corral.model.metrics.samples import Samples
 from corral.model.metrics.task_families import TASK_LABELS
 from corral.model.store_writes import IntentKind
 from corral.monitor.look_again import look_again
+from corral.profiles.answers import Room
 from corral.profiles.hang import Rank, Verdict, judge
 from corral.storage.log_sources import LogSources
 from corral.store.hang_records import HangTold
@@ -48,6 +49,8 @@ _AT_ONCE: Final = 2
 """Jobs that are looked at at the same time."""
 _CONFIRMED: Final = 2
 """Times that nothing may move in a gang before it hangs: a machine can stall for some seconds."""
+_MOST_ANSWERS: Final = 64 * 1024**2
+"""Bytes of all tasks' answers about one job."""
 _LOG_BYTES: Final = 64 * 1024
 _CLEAR_SECONDS: Final = 3600.0
 """Seconds between two looks for bundles that are too old."""
@@ -149,7 +152,7 @@ class HangKeeper:
 
     async def _looks(self, attempts: Mapping[AttemptId, str]) -> list[TaskLooks]:
         """Look at the tasks of a job, many at the same time."""
-        some = asyncio.Semaphore(_TOGETHER)
+        some, room = asyncio.Semaphore(_TOGETHER), Room(_MOST_ANSWERS)
 
         async def one(attempt: AttemptId, task: str) -> TaskLooks:
             async with some:
@@ -157,7 +160,7 @@ class HangKeeper:
                     engine = self._control.engines[self._control.engine_of(attempt)]
                 except CorralError as error:
                     return TaskLooks(task, [Rank(task, 0, problem=error.message)])
-                return await look_at(engine, attempt, task)
+                return await look_at(engine, attempt, task, room)
 
         return list(await asyncio.gather(*(one(*each) for each in list(attempts.items())[:_MOST_TASKS])))
 
@@ -177,6 +180,7 @@ class HangKeeper:
             files |= await self._log_ends(attempt, task)
         for each in looks:
             files |= each.files
+            files |= {name: bytes(data) for name, data in each.dumps.items()}
         return files
 
     async def _log_ends(self, attempt: AttemptId, task: str) -> dict[str, bytes]:

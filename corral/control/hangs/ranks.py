@@ -6,19 +6,18 @@ import asyncio
 import base64
 import contextlib
 import json
-import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from corral.engines.base import Engine, ExecSession
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.ids import AttemptId
-from corral.profiles.answers import answers, sized
+from corral.profiles.answers import Room, answers, sized
 from corral.profiles.hang import Look, Rank
 from corral.profiles.recorder import Recorded, last_recorded
 from corral.profiles.stacks import printable, read_stacks
-from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
+from corral.runtime.profile_start import START, program, py_spy_for, why_no_py_spy
 
 BETWEEN_SECONDS: Final = 3.0
 """Seconds between the two looks at a process."""
@@ -27,8 +26,6 @@ _SECONDS: Final = 75.0
 _PROCESSES: Final = 8
 _STACK_BYTES: Final = 1024**2
 _RECORDER_BYTES: Final = 4 * 1024**2
-_MOST_BYTES: Final = 32 * 1024**2
-"""Bytes of all answers of one task."""
 
 
 @dataclass
@@ -38,17 +35,19 @@ class TaskLooks:
     task: str
     ranks: list[Rank] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
-    """The files of the bundle that are of this task."""
+    """Its stacks, for the bundle."""
+    dumps: dict[str, bytearray] = field(default_factory=dict)
+    """The dumps of its flight recorders, for the bundle; they come in pieces."""
 
 
-async def look_at(engine: Engine, attempt: AttemptId, task: str) -> TaskLooks:
-    """Look at each process of a running task; a failure is an answer too."""
+async def look_at(engine: Engine, attempt: AttemptId, task: str, room: Room) -> TaskLooks:
+    """Look at each process of a running task; a failure is an answer too. Its answers take room of the job's."""
     looks = TaskLooks(task)
     try:
         async with asyncio.timeout(_SECONDS):
             session = await engine.exec(attempt, ["sh", "-c", START], tty=False)
             try:
-                await _converse(session, looks)
+                await _converse(session, looks, room)
             finally:
                 await session.close()
     except TimeoutError:
@@ -58,8 +57,7 @@ async def look_at(engine: Engine, attempt: AttemptId, task: str) -> TaskLooks:
     return looks
 
 
-async def _converse(session: ExecSession, looks: TaskLooks) -> None:
-    program = pkgutil.get_data("corral.runtime", "task_profile.py") or b""
+async def _converse(session: ExecSession, looks: TaskLooks, room: Room) -> None:
     request = {
         "what": "hang",
         "seconds": BETWEEN_SECONDS,
@@ -67,9 +65,9 @@ async def _converse(session: ExecSession, looks: TaskLooks) -> None:
         "bytes": _STACK_BYTES,
         "recorder_bytes": _RECORDER_BYTES,
     }
-    await session.send(sized(program) + json.dumps(request).encode() + b"\n")
+    await session.send(sized(program()) + json.dumps(request).encode() + b"\n")
     missing = ""
-    async for answer in answers(session.output(), _bound()):
+    async for answer in answers(session.output(), room):
         if "need" in answer:
             sent = await asyncio.to_thread(py_spy_for, answer)
             missing = "" if sent else printable(why_no_py_spy(answer))
@@ -86,35 +84,30 @@ async def _converse(session: ExecSession, looks: TaskLooks) -> None:
     _failed(looks, "The program that looks at the task ended before it had answered.")
 
 
-def _bound() -> Callable[[int], None]:
-    """Count the bytes of a task's answers. Raises InvalidInput for too many."""
-    size = 0
-
-    def take(more: int) -> None:
-        nonlocal size
-        size += more
-        if size > _MOST_BYTES:
-            raise InvalidInput("profile-too-large", f"The task answered more than {_MOST_BYTES >> 20} MiB.")
-
-    return take
-
-
 def _take_process(looks: TaskLooks, answer: Mapping[str, Any], missing: str) -> None:
     """Read the two looks at one process. Raises InvalidInput for what is no answer."""
     problem = printable(str(answer.get("problem", ""))) or missing
     try:
-        process = int(answer["process"])
+        process = _whole(answer["process"])
         found = []
         for number, each in enumerate(list(answer.get("looks", ()))[:2], 1):
             text = str(each.get("text", ""))
             if text:
                 looks.files[f"{looks.task}-{process}.stacks-{number}.json"] = text.encode()
             problem = problem or printable(str(each.get("problem", "")))
-            stacks = read_stacks(text) if text and not each.get("cut") else ()
+            readable = text and len(text) <= _STACK_BYTES and not each.get("cut")
+            stacks = read_stacks(text) if readable else ()
             found.append(Look(float(each["at"]), str(each["state"])[:1], float(each["cpu"]), int(each["io"]), stacks))
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise InvalidInput("profile-failed", "The task sent no valid look at a process.") from None
     looks.ranks.append(Rank(looks.task, process, tuple(found), problem))
+
+
+def _whole(value: object) -> int:
+    """Raises ValueError for what is no process's number."""
+    if not isinstance(value, int) or not 0 <= value < 2**31:
+        raise ValueError(value)
+    return value
 
 
 def _take_file(looks: TaskLooks, answer: Mapping[str, Any]) -> None:
@@ -124,15 +117,17 @@ def _take_file(looks: TaskLooks, answer: Mapping[str, Any]) -> None:
     except ValueError:
         raise InvalidInput("profile-failed", "The task sent a broken file.") from None
     key = f"{looks.task}.recorder-{name}"
-    looks.files[key] = looks.files.get(key, b"") + data
+    if len(data) + sum(map(len, looks.dumps.values())) > _RECORDER_BYTES:
+        raise InvalidInput("profile-failed", "The task sent more of its flight recorders than it was asked for.")
+    looks.dumps.setdefault(key, bytearray()).extend(data)
 
 
 def _with_recorders(looks: TaskLooks) -> list[Rank]:
     """The ranks with what their flight recorders say; a dump names its process after the last dot before `.json`."""
     known: dict[int, Recorded] = {}
-    for name, data in looks.files.items():
+    for name, data in looks.dumps.items():
         process = name.removesuffix(".json").rpartition(".")[2]
-        if ".recorder-" in name and name.endswith(".json") and process.isdecimal():
+        if name.endswith(".json") and process.isdecimal():
             with contextlib.suppress(InvalidInput):
                 found = last_recorded(data.decode("utf-8", "replace"))
                 if found is not None:

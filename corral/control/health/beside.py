@@ -16,6 +16,8 @@ from corral.storage.log_sources import LogSources
 
 BUILT_IN: Final = "built-in"
 NONE: Final = "none"
+SUITE: Final = "suite:"
+"""What the name or the file of a benchmark suite stands behind."""
 _LOG_BYTES: Final = 65_536
 """The last bytes of a validation's log that are read."""
 
@@ -61,10 +63,13 @@ def watch_beside(
             await source.close()
 
     if settings.health_validation != NONE:
-        document = None if settings.health_validation == BUILT_IN else Path(settings.health_validation)
+        given = settings.health_validation
+        suite = given.removeprefix(SUITE) if given.startswith(SUITE) else ""
+        document = None if suite or given == BUILT_IN else Path(given)
         keeper.validations = Validations(
-            control.store, control.clock, control, settings.administrator, document=document, read_log=read_log
-        )
+            control.store, control.clock, control, settings.administrator, document=document, read_log=read_log,
+            suite=suite,
+        )  # fmt: skip
     loops = [keeper.run(control)]
     if settings.health_checks is not None:
         every, limit = settings.health_check_seconds, settings.health_check_limit_seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from secrets import randbits
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from corral.control.core.new_jobs import stored_job
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId, JobId, JobIds
+from corral.model.benchmarks import BenchmarkRun
 from corral.model.health.ledger import Ledger
 from corral.model.health.records import HEALTH, NodeHealth
 from corral.model.health.states import Cause, HealthState
@@ -39,14 +40,23 @@ class Validations:
     """Submits a job to each node that is validating and empty, and judges how it ended."""
 
     def __init__(
-        self, store: Store, clock: Clock, control: Control, user: str, *, document: Path | None, read_log: ReadLog
+        self,
+        store: Store,
+        clock: Clock,
+        control: Control,
+        user: str,
+        *,
+        document: Path | None,
+        read_log: ReadLog,
+        suite: str = "",
     ) -> None:
-        """`user` is the account of the jobs; without a `document` they are the built-in check."""
+        """`user` is the account of the jobs; without a `document` or a benchmark `suite` they are the built-in check."""
         self._store = store
         self._clock = clock
         self._control = control
         self._user = user
         self._document = document
+        self._suite = suite
         self._read_log = read_log
         self._ids = JobIds(randbits)
 
@@ -76,7 +86,7 @@ class Validations:
         identity = self._ids.next(int(now * 1000))
         short = "".join(letter if letter.isalnum() else "-" for letter in node.name.partition("/")[2].lower())
         name = f"validate-{short.strip('-')[:30]}-{str(identity)[-6:]}"
-        job = validation_job(node, name, self._text())
+        job = validation_job(node, name, self._text(node))
         spec = job.spec
         new = stored_job(
             identity, now, job.to_json(), name=job.name, user=self._user, queue=spec.queue, priority=job.priority,
@@ -86,11 +96,16 @@ class Validations:
         self._control.wake()
         return identity
 
-    def _text(self) -> str:
-        """The administrator's document; "" if there is none.
+    def _text(self, node: Node) -> str:
+        """The job of the suite, or the administrator's document; "" if there is neither.
 
-        Raises InvalidInput if it is too long, or not text.
+        Raises InvalidInput if it is too long, not text or no suite, and NotFound without a suite of that name.
         """
+        if self._suite:
+            from corral.benchmarks.suites.named import suite_text
+            from corral.monitor.health.suite_validation import suite_job
+
+            return suite_job(node, suite_text(self._suite))
         if self._document is None:
             return ""
         with self._document.open("rb") as file:
@@ -134,7 +149,7 @@ class Validations:
 
     async def _fault(self, record: JobRecord, name: str, now: float) -> str:
         """What a validation found wrong; "" if nothing."""
-        from corral.monitor.health.validation import Figures, read_figures, slow_figures
+        from corral.monitor.health.validation import Figures, below_data_sheet, read_figures, slow_figures
 
         completion = record.run.completion
         if completion is None or not completion.succeeded:
@@ -147,9 +162,26 @@ class Validations:
         found = read_figures(node, await self._read_log(AttemptId(attempts.items[0].id)), now)
         if found is None:
             return ""
+        await self._keep(node, found.figures, now)
+        if why := below_data_sheet(node, found):
+            return why
         known = await self._store.figures_alike(found.alike)
         others = [Figures(other, found.alike, now, figures) for other, figures in known.items()]
         if why := slow_figures(found, others):
             return why
         await self._store.put_figures(name, found.alike, now, found.figures)
         return ""
+
+    async def _keep(self, node: Node, figures: Mapping[str, float], now: float) -> None:
+        """Keep what a suite measured for the history of the node."""
+        from corral.benchmarks.results.figures import figures_of
+        from corral.monitor.health.suite_validation import sku_of
+
+        told = {name: value for name, value in figures.items() if "/" in name and not name.endswith("_per_second")}
+        if not self._suite or not told:
+            return
+        run = BenchmarkRun(
+            str(self._ids.next(int(now * 1000))), now, self._user, f"validation: {Path(self._suite).name}"
+        )
+        kept = figures_of(node.name, sku_of(node), told)
+        await self._store.keep_benchmark(run, [each._replace(run=run.id) for each in kept])

@@ -35,9 +35,18 @@ class ControlMetrics:
 
         self.take_scalars: Callable[[Iterable[tuple[float, Value]]], None] | None = None
         """Takes values of jobs' own curves with their times; None where no series are kept."""
+        self.scalars_for_rules: Callable[[Iterable[tuple[float, Value]]], None] | None = None
+        """Takes the same for alert rules; None where no rule reads them."""
         self.agents: AgentCollection | None = None
         """What the agents of other machines tell; None if none are asked. `/metrics` has nothing of it: a Prometheus
         reads the agents itself."""
+
+    def told_scalars(self, scalars: Iterable[tuple[float, Value]]) -> None:
+        """Give values of jobs' own curves to all who take them; it is called in a thread."""
+        values = list(scalars)
+        for take in (self.take_scalars, self.scalars_for_rules):
+            if take is not None:
+                take(values)
 
     def of_machines(self, rounds: float) -> Mapping[str, Samples]:
         """By node, what its agent told within this many rounds."""
@@ -78,6 +87,7 @@ class MeasureSettings(NamedTuple):
     metrics_amd_folder: Path | None
     agents: str
     agents_token_file: Path | None
+    metrics_dcgm_exporter: str = ""
 
     @classmethod
     def of(cls, settings: object) -> MeasureSettings:
@@ -121,7 +131,10 @@ def measure_here(
     from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
 
     folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
-    collection = NodeCollection(control, engines[0], settings.metrics_seconds, settings.metrics_parts, labels=folders)
+    collection = NodeCollection(
+        control, engines[0], settings.metrics_seconds, settings.metrics_parts, labels=folders,
+        dcgm_exporter=settings.metrics_dcgm_exporter,
+    )  # fmt: skip
     metrics.sources.append(collection.samples)
     return [collection.run(), *_follow_event_files(control, metrics, engines)]
 
@@ -136,4 +149,4 @@ def _follow_event_files(
 
     found = [control.engines[name] for name in engines if name in control.engines]
     folders = [each.folders for each in found if isinstance(each, TaskFolders)]
-    return [EventFiles(each, metrics.take_scalars, control.clock.now).run() for each in folders]
+    return [EventFiles(each, metrics.told_scalars, control.clock.now).run() for each in folders]

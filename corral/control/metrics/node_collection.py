@@ -6,6 +6,7 @@ from pathlib import Path
 
 from corral.control.loop import Control
 from corral.control.metrics.names_of_tasks import task_names
+from corral.devices.figures.reader import reader_finder
 from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
@@ -26,17 +27,20 @@ class NodeCollection:
         collector: Collector | None = None,
         *,
         labels: tuple[Path | None, Path | None] = (None, None),
+        dcgm_exporter: str = "",
     ) -> None:
         """`engine` is the one whose tasks run here; `parts` are separated by commas.
 
-        `labels` are the folders in which vendors' exporters look for jobs, DCGM's and AMD's.
+        `labels` are the folders in which vendors' exporters look for jobs, DCGM's and AMD's; `dcgm_exporter` is the address
+        of the exporter that tells of the devices, if one does.
 
-        Raises InvalidInput for an unknown part.
+        Raises InvalidInput for an unknown part, and an address that is none.
         """
         self._control, self._engine = control, engine
-        self._rounds = Rounds(
-            collector or Collector(parts=parts_of(parts), labels=LabelFolders(*labels)), self.name_task, seconds
-        )
+        if collector is None:
+            find = reader_finder(dcgm_exporter)
+            collector = Collector(parts=parts_of(parts), find=find, labels=LabelFolders(*labels))
+        self._rounds = Rounds(collector, self.name_task, seconds)
 
     async def run(self) -> None:
         """Collect until cancelled. No failure ends it."""

@@ -47,8 +47,11 @@ class Stays:
         if known is not None:
             known.end = min(known.end, at)
 
-    def told(self) -> tuple[list[Stay], int]:
-        """The stays, earliest first, and how many are left out; tasks that began and ended together are one stay."""
+    def told(self, most: int | None = None) -> tuple[list[Stay], int]:
+        """At most `most` stays (None: `MOST_STAYS`), earliest first, and how many are left out.
+
+        Tasks of a job that began and ended together on one node are one stay.
+        """
         found: dict[tuple[str, str, float, float], set[int]] = {}
         jobs: dict[str, Job] = {}
         for each in self._attempts.values():
@@ -68,4 +71,5 @@ class Stays:
             for (job, node, begin, end), devices in found.items()
         ]
         stays.sort(key=lambda stay: (stay.begin, stay.node, stay.devices))
-        return stays[:MOST_STAYS], max(0, len(stays) - MOST_STAYS) + self._unrecorded
+        most = MOST_STAYS if most is None else most
+        return stays[:most], max(0, len(stays) - most) + self._unrecorded

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from corral.devices.figures.amd import ROCM_SMI, AmdReader, parse_rocm_smi
+from corral.devices.figures.dcgm_exporter import DcgmExporterReader, exporter_url
 from corral.devices.figures.device_figures import DeviceFigures
 from corral.devices.figures.npu_smi import NPU_SMI, parse_npu_smi
 from corral.devices.figures.nvidia_smi import parse_nvidia_smi
@@ -81,6 +82,17 @@ def output_of(words: Sequence[str], *, seconds: float = _PATIENCE) -> bytes:
             os.killpg(tool.pid, signal.SIGKILL)  # the tool itself is the shell's child
             raise
     return found
+
+
+def reader_finder(dcgm_exporter: str) -> Callable[[], DeviceReader | None]:
+    """How devices are found: from DCGM exporter at this address, or, without one, on the machine itself.
+
+    Raises InvalidInput for an address that is none.
+    """
+    if not dcgm_exporter:
+        return find_reader
+    url = exporter_url(dcgm_exporter)
+    return lambda: DcgmExporterReader(url)
 
 
 def find_reader(drm: Path | None = None) -> DeviceReader | None:

@@ -21,6 +21,8 @@ _LOW_PERCENT: Final = 30.0
 """Use of devices below which a sentence says so."""
 _MIB_STEP: Final = 256
 """A proposed memory below a GiB is a multiple of this many MiB."""
+_YOUNG_SECONDS: Final = 600.0
+"""Seconds in which a job that runs may not have shown yet what it needs."""
 _TIMES: Final = ((3600, 300), (86_400, 1800), (math.inf, 21_600))
 """A proposed time below the first number of seconds is a multiple of the second."""
 _MIB: Final = 1024**2
@@ -57,8 +59,9 @@ class JobHeld(NamedTuple):
 
 def judge(held: JobHeld, figures: Mapping[str, Figures], missing: str = "") -> JobEfficiency:
     """Say what a job asked for and used. `missing` says why there are no figures at all, if that is known."""
+    young = held.state not in ENDED and held.longest_seconds < _YOUNG_SECONDS
     roles = sorted(
-        (_role(each, figures.get(each.role, Figures())) for each in held.roles),
+        (_role(each, figures.get(each.role, Figures()), young) for each in held.roles),
         key=lambda each: (each.used_device_seconds or 0.0) - each.device_seconds,
     )
     used = [each for each in roles if each.used_device_seconds is not None]
@@ -100,7 +103,7 @@ def _sum(values: Iterable[float]) -> float:
     return round(sum(values), 3)
 
 
-def _role(held: RoleHeld, found: Figures) -> RoleEfficiency:
+def _role(held: RoleHeld, found: Figures, young: bool) -> RoleEfficiency:
     devices = found.devices if held.device_millis else None
     whole = held.device_millis / DEVICE
     in_use = None if devices is None or found.devices_in_use is None else min(found.devices_in_use, math.ceil(whole))
@@ -117,7 +120,7 @@ def _role(held: RoleHeld, found: Figures) -> RoleEfficiency:
         asked=TaskAmounts(whole or None, held.cpu_millis / 1000 or None, held.memory_bytes or None),
         mean=_used(found, None if devices is None else round(whole * _part(devices), 2), most=False),
         most=_used(found, in_use, most=True),
-        would_do=_would_do(held, found, in_use),
+        would_do=TaskAmounts(None, None, None) if young else _would_do(held, found, in_use),
     )
 
 

@@ -52,6 +52,8 @@ class ChannelKind(StrEnum):
     """An incoming webhook of Slack, or of Mattermost or Rocket.Chat, which understand the same JSON."""
     TEAMS = "teams"
     """A workflow of Microsoft Teams that posts what its webhook receives."""
+    APPRISE = "apprise"
+    """A service that the library `apprise` sends to, by its URL."""
 
 
 class Channel(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ _LEAST_ALIKE: Final = 3
 """Similar nodes whose figures must be known before a node is compared with them."""
 _LEAST_PART: Final = 0.7
 """The least part of the median of similar nodes that a figure may have; all figures are rates."""
-_MOST_FIGURES: Final = 64
+_MOST_FIGURES: Final = 256
 _MINUTES: Final = 30
 
 
@@ -117,3 +117,14 @@ def slow_figures(found: Figures, others: Iterable[Figures]) -> str:
         if len(values) >= _LEAST_ALIKE and found.figures[name] < _LEAST_PART * median(values)
     ]
     return "; ".join(slow)
+
+
+def below_data_sheet(node: Node, found: Figures) -> str:
+    """What is below the data sheet of a node's devices, in one clause; "" if nothing is, or they are of several models."""
+    from corral.benchmarks.rules.expected import read_expected, too_low
+    from corral.benchmarks.suites.named import expected_text
+
+    models = {device.model for device in node.devices if device.parent < 0}
+    if len(models) != 1:
+        return ""
+    return "; ".join(too_low(next(iter(models)), found.figures, read_expected(expected_text(""))))

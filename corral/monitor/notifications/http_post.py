@@ -130,6 +130,11 @@ def _request(place: Destination, body: bytes, headers: Mapping[str, str]) -> byt
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 
+def is_refusal(status: int) -> bool:
+    """Whether an answer says that no later try will succeed."""
+    return not 200 <= status < 300 and status < 500 and status not in _LATER
+
+
 def _judge(place: Destination, head: bytes) -> None:
     found = _STATUS.match(head.strip())
     if found is None:
@@ -141,6 +146,6 @@ def _judge(place: Destination, head: bytes) -> None:
         raise InvalidInput(
             "webhook-redirects", f"{place.host} answers {status}, a redirect; give the address that it leads to."
         )
-    if status >= 500 or status in _LATER:
-        raise Unavailable("webhook-unavailable", f"{place.host} answers {status}.")
-    raise InvalidInput("webhook-refuses", f"{place.host} answers {status}; check the address.")
+    if is_refusal(status):
+        raise InvalidInput("webhook-refuses", f"{place.host} answers {status}; check the address.")
+    raise Unavailable("webhook-unavailable", f"{place.host} answers {status}.")

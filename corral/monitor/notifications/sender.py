@@ -22,6 +22,7 @@ from corral.model.notifications.messages import (
 )
 from corral.model.notifications.signatures import signature, verification_code
 from corral.monitor.notifications.http_post import Poster
+from corral.monitor.notifications.services import Services
 
 if TYPE_CHECKING:
     from corral.monitor.mail import Mailer
@@ -36,12 +37,21 @@ class Sender:
     """Sends the messages of one channel at a time."""
 
     def __init__(
-        self, *, clock: Clock, key: bytes, poster: Poster, mailer: Mailer | None, open_channel: Open, url: str = ""
+        self,
+        *,
+        clock: Clock,
+        key: bytes,
+        poster: Poster,
+        services: Services,
+        mailer: Mailer | None,
+        open_channel: Open,
+        url: str = "",
     ) -> None:
         """`key` is the server's key, of which codes are derived; `url` is where people reach the server."""
         self._clock = clock
         self._key = key
         self._poster = poster
+        self._services = services
         self._mailer = mailer
         self._open = open_channel
         self._url = url
@@ -66,6 +76,8 @@ class Sender:
                 await self._poster.post(address, msgspec.json.encode(slack_json(messages, self._url)), {})
             case ChannelKind.TEAMS:
                 await self._poster.post(address, msgspec.json.encode(teams_json(messages, self._url)), {})
+            case ChannelKind.APPRISE:
+                await self._services.send(address, *plain_text(messages, self._url))
             case ChannelKind.WEBHOOK:
                 await self._webhook(address, signing_key, queued[0], messages[0])
             case kind if kind == ALERTMANAGER:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from corral.model.alerts.matchers import Matcher
-from corral.monitor.rules.series import Labels, Series, selected
+from corral.monitor.rules.series import Labels, Point, Series, selected
 
 MOST_POINTS: Final = 200_000
 """The most points that are kept, of some 40 bytes each; beyond it the oldest go first."""
@@ -25,6 +25,19 @@ class MemorySeries:
 
     def __len__(self) -> int:
         return self._count
+
+    def fill(self, series: Labels, points: Iterable[Point]) -> None:
+        """Give a series that has no point yet its past, in the order of time."""
+        if series in self._series:
+            return
+        times, values = self._series.setdefault(series, ([], []))
+        for at, value in points:
+            self._append(times, values, at, value)
+        if not times:
+            del self._series[series]
+
+    def __contains__(self, series: Labels) -> bool:
+        return series in self._series
 
     def add(self, values: Mapping[Labels, float], at: float) -> None:
         """Add all values of one time. One that is not after the last time is dropped: the clock went back."""

@@ -19,6 +19,10 @@ EXACT: Final = 53
 """Significant bits that keep any float as it is."""
 _RAW, _DEFLATED, _FLOATS = 0, 1, 2
 _WIDTHS: Final = ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
+_OF_BYTE: Final = tuple((each >> 1) ^ -(each & 1) for each in range(256))
+"""The whole number that a byte of a plane stands for."""
+_EXACT_SHIFT: Final = 800
+"""Beyond this shift products could become infinite, which `ldexp` refuses."""
 _MOST_BITS: Final = 60
 """Bits of a multiple; chunks of wider range are packed as floats."""
 _MOST_STEPS: Final = 1 << 12
@@ -173,6 +177,14 @@ def _write_planes(body: bytearray, numbers: list[int]) -> None:
         body += data[at::width]
 
 
+def _scaled(multiples: Sequence[int], shift: int) -> list[float]:
+    """The multiples of 2^shift; a product with a power of two is exact, and faster than `ldexp`."""
+    if -1022 <= shift <= _EXACT_SHIFT:
+        scale = 2.0**shift
+        return [each * scale for each in multiples]
+    return [ldexp(each, shift) for each in multiples]
+
+
 class _Reader:
     """Reads the body of a chunk."""
 
@@ -190,7 +202,7 @@ class _Reader:
         value = self._whole()
         first = list(accumulate(self._planes(len(steps) - 1), initial=value))
         others = [[a + b for a, b in zip(first, self._planes(len(steps)), strict=True)] for _ in range(columns - 1)]
-        return Chunk(steps, tuple([ldexp(each, shift) for each in column] for column in (first, *others)))
+        return Chunk(steps, tuple(_scaled(column, shift) for column in (first, *others)))
 
     def _steps(self, most: int) -> list[int]:
         steps: list[int] = []
@@ -212,7 +224,9 @@ class _Reader:
         data = bytearray(width * count)
         for at in range(width):
             data[at::width] = planes[at * count : (at + 1) * count]
-        return [each >> 1 if not each & 1 else ~(each >> 1) for each in struct.unpack(f"<{count}{code}", data)]
+        if width == 1:
+            return [_OF_BYTE[each] for each in data]
+        return [(each >> 1) ^ -(each & 1) for each in struct.unpack(f"<{count}{code}", data)]
 
     def _floats(self, count: int) -> list[float]:
         return list(struct.unpack(f"<{count}d", self._take(8 * count)))

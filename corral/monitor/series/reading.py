@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from corral.monitor.series.grid import COARSE, FINE, PER_COARSE
@@ -47,26 +47,48 @@ def summed(points: Mapping[int, float], first: int) -> dict[int, tuple[float, fl
     return made
 
 
-def columns(
-    values: Mapping[int, float], sums: Iterable[tuple[int, Summed]], begin: int, step: int, steps: int
-) -> Columns:
+class FineValues(NamedTuple):
+    """Single values of successive steps; None where there is none."""
+
+    first: int
+    """The step of the first one, since 1970."""
+    values: list[float | None]
+
+    def put(self, begin: int, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Put values at steps counted from `begin`; what lies outside is left out."""
+        at = begin - self.first
+        if steps and steps[-1] - steps[0] == len(steps) - 1:
+            low, high = at + steps[0], at + steps[-1] + 1
+            skipped = max(0, -low)
+            kept = values[skipped : max(0, len(values) - max(0, high - len(self.values)))]
+            if kept:
+                self.values[low + skipped : low + skipped + len(kept)] = kept
+            return
+        for step, value in zip(steps, values, strict=True):
+            if 0 <= at + step < len(self.values):
+                self.values[at + step] = value
+
+    def summed(self, begin: int, end: int) -> Summed | None:
+        """All values from step `begin` to before `end` together; None if there are none."""
+        said = self.values[max(0, begin - self.first) : max(0, end - self.first)]
+        known = said if None not in said else [each for each in said if each is not None]
+        return Summed(len(known), sum(known), min(known), max(known)) if known else None  # type: ignore[arg-type, type-var]
+
+
+def columns(fine: FineValues, sums: Iterable[tuple[int, Summed]], begin: int, step: int, steps: int) -> Columns:
     """The columns of an answer, from fine values and coarse sums by their steps.
 
     `begin` and `step` are in seconds. A sum counts only where there is no value in the same coarse step.
     """
-    groups: dict[int, list[float]] = {}
     first, each = begin // FINE.seconds, step // FINE.seconds
-    for at, value in values.items():
-        groups.setdefault((at - first) // each, []).append(value)
-    found = {at: Summed(len(said), sum(said), min(said), max(said)) for at, said in groups.items()}
-    covered = {at // PER_COARSE for at in values}
+    kept = [fine.summed(first + at * each, first + (at + 1) * each) for at in range(steps)]
     for coarse, summed_up in sums:
-        if coarse not in covered:
-            at = (coarse * COARSE.seconds - begin) // step
-            found[at] = found[at].plus(summed_up) if at in found else summed_up
-    kept = [found.get(at) for at in range(steps)]
+        at = (coarse * COARSE.seconds - begin) // step
+        if 0 <= at < steps and fine.summed(coarse * PER_COARSE, (coarse + 1) * PER_COARSE) is None:
+            there = kept[at]
+            kept[at] = summed_up if there is None else there.plus(summed_up)
     return (
-        tuple(None if one is None else one.total / one.values for one in kept),
-        tuple(None if one is None else one.low for one in kept),
-        tuple(None if one is None else one.high for one in kept),
+        tuple([None if one is None else one.total / one.values for one in kept]),
+        tuple([None if one is None else one.low for one in kept]),
+        tuple([None if one is None else one.high for one in kept]),
     )

@@ -14,7 +14,7 @@ from corral.monitor.series.database import Database, StoredSeries
 from corral.monitor.series.frames import Frames
 from corral.monitor.series.grid import COARSE, FINE, Grid
 from corral.monitor.series.packing import BrokenChunk, unpack
-from corral.monitor.series.reading import Summed, coarse_points, columns
+from corral.monitor.series.reading import FineValues, Summed, coarse_points, columns
 
 NODE: Final = "node"
 """The label with the machine that measured a series."""
@@ -77,21 +77,21 @@ class SeriesReader:
             return None
         return SeriesView(series.family, labels, mean, low, high)
 
-    def _values(self, database: Database, number: int) -> dict[int, float]:
+    def _values(self, database: Database, number: int) -> FineValues:
         """The single values by step; those in memory win."""
-        first, last = FINE.step(self._begin), FINE.step(self._end)
-        found: dict[int, float] = {}
-        for chunk in _chunks(FINE, max(self._begin, self._fine_from * FINE.seconds), self._end):
+        last = FINE.step(self._end)
+        first = min(max(FINE.step(self._begin), self._fine_from // FINE.steps * FINE.steps), last)
+        found = FineValues(first, [None] * (last - first))
+        for chunk in _chunks(FINE, first * FINE.seconds, self._end):
             data = database.chunk("fine", chunk, number)
             if data is not None:
                 with contextlib.suppress(BrokenChunk):
                     packed = unpack(data, FINE.steps)
-                    begin = chunk * FINE.steps
-                    found.update(zip((begin + step for step in packed.steps), packed.columns[0], strict=True))
+                    found.put(chunk * FINE.steps, packed.steps, packed.columns[0])
         for step, frame in self._frames:
             if (value := frame.value(number)) is not None:
-                found[step] = value
-        return {step: value for step, value in found.items() if first <= step < last}
+                found.put(step, (0,), (value,))
+        return found
 
     def _coarse(self, database: Database, number: int) -> Iterator[tuple[int, Summed]]:
         for chunk in _chunks(COARSE, self._begin, self._end):

@@ -75,15 +75,17 @@ class RunningGang:
             yield from held[: max(0, len(held) - max(role.minimum, 1))]
 
     def cost(self, now: float) -> float:
-        """Return the device-seconds of work lost if it ends now, counted from its last checkpoint or its start."""
-        return _devices(self.amounts[0]) * self._unsaved(now)
+        """Return the device-seconds of work lost if it ends now, counted from its last checkpoint or its start.
+
+        A gang without devices counts as one device.
+        """
+        since = self.placed_at if self.placed_at > self.checkpointed_at else self.checkpointed_at
+        return (self.amounts[0] / DEVICE or 1.0) * (now - since) if now > since else 0.0
 
     def cost_of(self, tasks: Iterable[TaskKey], now: float) -> float:
         """Return the device-seconds of work lost if only these tasks end now."""
-        return _devices(sum(self.charges[task][0] for task in tasks)) * self._unsaved(now)
-
-    def _unsaved(self, now: float) -> float:
-        return max(0.0, now - max(self.placed_at, self.checkpointed_at))
+        devices = sum(self.charges[task][0] for task in tasks) / DEVICE or 1.0
+        return devices * max(0.0, now - max(self.placed_at, self.checkpointed_at))
 
     def charge(self, task: TaskKey, amounts: tuple[int, ...]) -> None:
         """Add a task's amounts."""
@@ -107,11 +109,6 @@ class RunningGang:
         twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
         twin.cells = dict(self.cells)
         return twin
-
-
-def _devices(thousandths: int) -> float:
-    """Return the number of devices to weigh lost time with; a gang without devices counts as one."""
-    return thousandths / DEVICE or 1.0
 
 
 def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest | None:

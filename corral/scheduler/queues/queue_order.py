@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from corral.scheduler.policy.order import QueueKey, rank
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
-from corral.scheduler.queues.waiting_queue import Group
+from corral.scheduler.queues.waiting_queue import Finding, Group
 
 Item = tuple[QueueKey, float, QueueKey, int, int]
 """Rank of a group's next gang, its user's usage, the gang's key, the group's number, the gang's index in the group."""
@@ -35,14 +35,33 @@ class QueueOrder:
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
         """The usage of each user, by queue and user."""
+        self._closed: set[Finding] = set()
+        """What all gangs but those of `_looked_at` are refused for until something changes."""
+        self._looked_at: set[int] = set()
+        """The numbers of the groups of which a gang was refused."""
+        self.one_turn = True
+        """Whether no gang has a turn of its own."""
         self._fresh = True
         """Whether no user's usage has changed, so that all items have the present one."""
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
         self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
+        heaps, uses, by_user = self._heaps, self._uses, self._by_user
         for at, group in enumerate(self.groups):
-            name, key = group.queue if self._fair else "", group.keys[0]
-            self._heaps.setdefault(name, []).append((rank(key), self._use(group) if self._by_user else 0.0, key, at, 0))
+            key = group.keys[0]
+            if key[0] != group.keys[-1][0] or key[0]:
+                self.one_turn = False
+            use = 0.0
+            if by_user and (known := uses.get((group.queue, group.user))) is not None:
+                use = known
+            elif by_user:
+                use = self._use(group)
+            item = (rank(key), use, key, at, 0)
+            name = group.queue if self._fair else ""
+            if name in heaps:
+                heaps[name].append(item)
+            else:
+                heaps[name] = [item]
             if self._fair:
                 self._count(name, 1)
         for heap in self._heaps.values():
@@ -63,20 +82,42 @@ class QueueOrder:
         key = group.keys[first]
         return (rank(key), self._use(group) if self._by_user else 0.0, key, at, first)
 
+    def close(self, finding: Finding) -> None:
+        """Leave out, until `reopen`, the groups of a finding of which no gang was looked at: all would be refused."""
+        self._closed.add(finding)
+
+    def reopen(self) -> None:
+        """Return from now on also the gangs of groups that were closed."""
+        self._closed.clear()
+
+    def looked_at(self, at: int) -> None:
+        """Note that a gang of a group was refused; `close` does not concern the group any more."""
+        self._looked_at.add(at)
+
     def pop(self) -> tuple[int, int, QueueKey | None] | None:
         """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
-        name = self._next() if self._fair else ""
-        heap = self._heaps.get(name)
-        if not heap:
-            return None
         while True:
+            name = self._next() if self._fair else ""
+            heap = self._heaps.get(name)
+            if not heap:
+                return None
+            found = self._first_open(heap, name)
+            if found is not None:
+                return found
+
+    def _first_open(self, heap: list[Item], name: str) -> tuple[int, int, QueueKey | None] | None:
+        """Take the groups of a queue in order up to one that is not closed; None if all of them are."""
+        changing, closed, groups = self._by_user and not self._fresh, self._closed, self.groups
+        while heap:
             level, use, key, at, first = heappop(heap)
-            if self._fresh or not self._by_user or (now := self._use(self.groups[at])) == use:
-                break
-            heappush(heap, (level, now, key, at, first))
-        if self._fair:
-            self._count(name, -1)
-        return at, first, heap[0][2] if heap else None
+            if changing and (now := self._use(groups[at])) != use:
+                heappush(heap, (level, now, key, at, first))
+                continue
+            if self._fair:
+                self._count(name, -1)
+            if not closed or groups[at].finding not in closed or at in self._looked_at:
+                return at, first, heap[0][2] if heap else None
+        return None
 
     def crowded(self, at: int, first: int) -> bool:
         """Return whether another queue or user may come first as soon as one gang of the group is placed."""

@@ -83,6 +83,8 @@ _VERBS: Final = {
     "node.report": "report health events",
     "storage.use": "use {}",
     "budget.change": "change budgets",
+    "benchmark.read": "read the results of benchmarks",
+    "benchmark.change": "change the results of benchmarks",
     **{name: action.verb for name, action in tenant_actions().items()},
 }
 """Words for each action; `{}` is its resource."""

@@ -19,7 +19,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     kind: str
     """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `cache`, `storage`,
-    `event`, `notification`, `filter`, `budget`, `alert` or `audit`.
+    `event`, `notification`, `filter`, `budget`, `alert`, `template`, `benchmark` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -117,7 +117,7 @@ ADMINISTRATION: Final = frozenset(
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
         "cluster.inspect", "budget.change", "node.health", "node.report", "alert.silence", "alert.tell",
-        "policy.shadow",
+        "policy.shadow", "benchmark.read", "benchmark.change",
     }
 ) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
@@ -128,6 +128,8 @@ IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "cache.list",
     "node.report",
     "alert.tell",
+    "benchmark.read",
+    "benchmark.change",
 }
 """Actions for people only; an application's token is refused."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}

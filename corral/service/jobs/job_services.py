@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from corral.frameworks.notebook import PURPOSE
 from corral.kernel.errors import NotFound, Unauthenticated
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import derived_secret, job_secret
+from corral.model.records import ENDED_PHASES
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.store_writes import JobRecord
@@ -156,6 +158,11 @@ class JobServices:
             return Reached(attempt, number, task.host, keeps_path=False)
         token = derived_secret(job_secret(self._context.key, record.id), PURPOSE)
         return Reached(attempt, number, task.host, keeps_path=True, authorization=f"token {token}")
+
+    async def alive(self, jobs: Iterable[JobId]) -> frozenset[JobId]:
+        """Which of some jobs are there and not over."""
+        found = await self._store.jobs_by_id(list(jobs))
+        return frozenset(JobId(job) for job, record in found.items() if record.phase not in ENDED_PHASES)
 
     async def _job(self, job: JobId) -> JobRecord:
         record = (await self._store.jobs_by_id([job])).get(job)

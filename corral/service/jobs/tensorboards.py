@@ -30,6 +30,11 @@ PORT: Final = "tensorboard"
 ROLE: Final = "main"
 _LASTS: Final = "8h"
 _SCRIPT: Final = """set -e
+command -v tensorboard > /dev/null || {
+  echo "This task finds no program tensorboard. Install TensorBoard, or give the job that it reads a PATH" >&2
+  echo "or an image that has it. PATH=$PATH" >&2
+  exit 127
+}
 mkdir -p logs
 while [ $# -gt 1 ]; do ln -sfn "$2" "logs/$1"; shift 2; done
 exec tensorboard --logdir logs --host "$CORRAL_HOST" --port "$CORRAL_PORT_TENSORBOARD"
@@ -72,7 +77,7 @@ class TensorBoards:
             twice = sum(each.name == record.name for each, _ in read) > 1
             name = f"{record.name}-{record.id}" if twice else record.name
             folders += [each._replace(label=f"{name}-{each.label}") for each in found]
-        document = _document([job for _, job in read], folders)
+        document = _document([job for _, job in read], folders, _programs(actor, read))
         wanted = JobFilter(phases=LIVE_PHASES, users=(actor.user,), tag=document["tags"][0])
         if live := (await self._jobs.page(actor, wanted, limit=1)).items:
             return await self._jobs.get(actor, live[0].id)
@@ -130,20 +135,38 @@ def _of_uri(label: str, uri: str) -> _Folder:
     return _Folder(label, "", uri)
 
 
-def _document(jobs: Sequence[UnifiedJob], folders: Sequence[_Folder]) -> dict[str, Any]:
-    """The short document of a TensorBoard, with the programs of the first job."""
-    first = jobs[0].spec.roles[0]
+def _programs(actor: Actor, read: Sequence[tuple[JobRecord, UnifiedJob]]) -> UnifiedJob | None:
+    """The job whose image and search path TensorBoard has: one of the actor's own, if any.
+
+    Those of another user's job would run that user's programs with the actor's rights.
+    """
+    return next((job for record, job in read if record.user == actor.user), None)
+
+
+def _document(jobs: Sequence[UnifiedJob], folders: Sequence[_Folder], programs: UnifiedJob | None) -> dict[str, Any]:
+    """The short document of a TensorBoard, with the image and the search path of one job.
+
+    Raises Conflict `other-image` where only another user's image sees the folders.
+    """
+    first = programs.spec.roles[0] if programs else None
     storages = _storages(jobs, folders)
     mounted = [use["mountPath"] for use in storages]
-    in_image = bool(first.image) and all(each.uri or any(_inside(each.path, at) for at in mounted) for each in folders)
+    in_image = all(each.uri or any(_inside(each.path, at) for at in mounted) for each in folders)
+    theirs = next((job for job in jobs if job.spec.roles[0].image), None)
+    if in_image and first is None and theirs is not None:
+        message = (
+            f"TensorBoard would run in the image of {theirs.name}, which is another user's, with your rights. "
+            "Name a job of your own beside it, whose image is then used."
+        )
+        raise Conflict("other-image", message)
     words = [word for each in folders for word in (each.label, each.path or f"../fetched/{each.label}")]
     same = hashlib.sha256(json.dumps([words, storages, in_image]).encode()).hexdigest()[:12]
     role = {
         "resources": {"cpu": 1, "devices": 0},
         "ports": [PORT],
         "command": ["sh", "-c", _SCRIPT, "sh", *words],
-        "image": first.image if in_image else "",
-        "env": {"PATH": first.env["PATH"]} if "PATH" in first.env else {},
+        "image": first.image if in_image and first else "",
+        "env": {"PATH": first.env["PATH"]} if first and "PATH" in first.env else {},
     }
     document = {
         "name": f"tensorboard-{same}",

@@ -21,9 +21,10 @@ from corral.model.notifications.channels import (
     NotificationView,
     Outgoing,
 )
-from corral.model.notifications.destinations import host_refusal, read_networks, read_url
+from corral.model.notifications.destinations import Network, host_refusal, read_networks, read_url
 from corral.model.notifications.happenings import abbreviated, expanded
 from corral.model.notifications.messages import Message, about_code, about_test
+from corral.model.notifications.services import read_service, service_refusal
 from corral.model.notifications.signatures import is_code, signing_key, verification_code
 from corral.model.records import Page, rfc3339
 from corral.service.access.rules import Resource
@@ -41,6 +42,11 @@ _HOUR: Final = 3600.0
 _CODES_A_DAY: Final = 20
 """Codes that one person may have sent in a day, to all addresses together."""
 _TESTS_AN_HOUR: Final = 20
+_MISSING: Final = {
+    ChannelKind.MAIL: "it has no mail server (CORRAL_MAIL_SERVER)",
+    ChannelKind.APPRISE: "its library is not installed (pip install 'corral[notify]')",
+}
+"""Why a kind is not there while others are."""
 DEFAULT_EVENTS: Final = ("preempted", "ended", "idle", "hung")
 """What a new channel is told unless its owner says otherwise."""
 
@@ -183,7 +189,7 @@ class Notifications:
             raise InvalidInput("bad-channel-kind", f"A channel is {', '.join(ChannelKind)}, not {kind[:50]!r}.")
         here = await self._store.setting(KINDS_HERE, [])
         if kind not in here:
-            why = "it has no mail server (CORRAL_MAIL_SERVER)" if kind == ChannelKind.MAIL else "its control never ran"
+            why = _MISSING[ChannelKind(kind)] if here and ChannelKind(kind) in _MISSING else "its control never ran"
             raise Conflict("no-such-kind", f"This server sends nothing to channels of the kind {kind}: {why}.")
 
     async def _shown(self, kind: str, address: str) -> str:
@@ -196,11 +202,13 @@ class Notifications:
                 raise InvalidInput("bad-email", "A mail channel needs an address.")
             check_email(address)
             return address
+        listed = read_networks(",".join(await self._store.setting(NETWORKS_HERE, [])))
+        if kind == ChannelKind.APPRISE:
+            return _shown_service(address, listed)
         try:
             place = read_url(address)
         except ValueError as error:
             raise InvalidInput("bad-webhook", f"The address is not a webhook: {error}.") from None
-        listed = read_networks(",".join(await self._store.setting(NETWORKS_HERE, [])))
         if why := host_refusal(place, listed):
             raise InvalidInput("webhook-refused", f"Nothing is sent to {place.host}: {why}.")
         return place.shown
@@ -210,6 +218,16 @@ class Notifications:
         if await self._store.messages_since(actor.user, prefix, since) >= most:
             what = "codes in a day" if seconds == _DAY else "test messages in an hour"
             raise TooManyRequests("too-many-messages", f"{most} {what} were sent already; try again later.")
+
+
+def _shown_service(address: str, listed: Sequence[Network]) -> str:
+    try:
+        service = read_service(address)
+    except ValueError as error:
+        raise InvalidInput("bad-service", f"This is not the address of a service: {error}.") from None
+    if why := service_refusal(service, listed):
+        raise InvalidInput("service-refused", f"Nothing is sent to {service.shown}: {why}.")
+    return service.shown
 
 
 def _resource(actor: Actor, name: str = "") -> Resource:

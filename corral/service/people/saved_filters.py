@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from corral.kernel.errors import InvalidInput
+from corral.kernel.names import is_path_name
 from corral.model.records import ENDED_PHASES, JOB_ORDERS, LIVE_PHASES
-from corral.model.saved_filters import GROUPS, LONGEST_NAME, SavedFilter
+from corral.model.saved_filters import GROUPS, LONGEST_NAME, PRIORITIES, SavedFilter
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
@@ -47,10 +48,11 @@ def _resource(actor: Actor, name: str = "") -> Resource:
 
 def _check(saved: SavedFilter) -> None:
     name = saved.name
-    if not 0 < len(name) <= LONGEST_NAME or name != name.strip() or not name.isprintable() or "/" in name:
+    if not is_path_name(name, LONGEST_NAME):
         raise InvalidInput(
             "invalid-name",
-            f"A filter's name has 1 to {LONGEST_NAME} printable characters, no / and no space at its ends.",
+            f"A filter's name has 1 to {LONGEST_NAME} printable characters, no / and no space at its ends; "
+            "it is not `.` or `..`.",
         )
     if wrong := [state for state in saved.state if state not in (*LIVE_PHASES, *ENDED_PHASES)]:
         known = ", ".join((*LIVE_PHASES, *ENDED_PHASES))
@@ -59,6 +61,8 @@ def _check(saved: SavedFilter) -> None:
         raise InvalidInput("invalid-order", f"The order is one of {', '.join(JOB_ORDERS)}.")
     if saved.group and saved.group not in GROUPS:
         raise InvalidInput("invalid-group", f"Jobs are gathered by one of {', '.join(GROUPS)}.")
+    if saved.priority and saved.priority not in PRIORITIES:
+        raise InvalidInput("invalid-priority", f"The priority of a filter is one of {', '.join(PRIORITIES)}.")
     words = (saved.user, saved.queue, saved.q, saved.tag)
     if any("\0" in each or not each.isprintable() for each in words):
         raise InvalidInput("invalid-filter", "The words of a filter are printable characters.")

@@ -97,6 +97,11 @@ class Sessions:
             raise Forbidden("not-an-administrator", f"{administrator} is not an administrator; sign in as one.")
         return await self.link_for(administrator)
 
+    async def administered(self) -> bool:
+        """Whether somebody has signed in as an administrator, in whatever way."""
+        administrators = [user.name for user in await self._store.all_users() if user.role == "admin"]
+        return any([await self._store.tokens(name) for name in administrators])
+
     async def link_for(self, user: str) -> LoginLink:
         """Make a sign-in link for an account, without a check of access.
 

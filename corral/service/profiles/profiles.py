@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +26,8 @@ from corral.model.profiles import (
 from corral.model.records import rfc3339
 from corral.model.states import TaskState
 from corral.model.store_writes import JobRecord
+from corral.profiles.advice import Given
+from corral.profiles.answers import Room
 from corral.profiles.kinds import MOST_BYTES, MOST_SECONDS, read
 from corral.profiles.taken import Taken
 from corral.service.access.job_access import job_resource
@@ -34,7 +36,8 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.task_connections import running_task
 from corral.service.profiles.report import REPORT, compare, member_of, pack, read_report, report_of
-from corral.service.profiles.task_session import Answered, Enter, Room, profile_task
+from corral.service.profiles.task_session import Answered, Enter, profile_task
+from corral.spec.job import UnifiedJob
 from corral.storage.code_archives import BlobStore
 from corral.workers.pool import LimitExceeded, Limits
 
@@ -244,7 +247,9 @@ class Profiles:
     async def _keep(self, row: ProfileRow, record: JobRecord, doc: ProfileDoc, good: list[tuple[Taken, Any]]) -> None:
         workers, blobs = self._context.workers, self._blobs()
         bare = [(taken._replace(text="", trace=b""), found) for taken, found in good]
-        report, flames = await workers.call(report_of, row.what, bare, record.name, limits=_READING)
+        report, flames = await workers.call(
+            report_of, row.what, bare, record.name, _given(record, doc.tasks), limits=_READING
+        )
         packed = await asyncio.to_thread(pack, row.id, report, flames, [taken for taken, _ in good])
         doc = msgspec.structs.replace(doc, files=packed.files)
         if not await self._store.tell_profile(row.id, digest=packed.digest, doc=_encoded(doc)):
@@ -319,6 +324,13 @@ def _check(what: str, seconds: int) -> None:
     if not min(1, most) <= seconds <= most:
         bounds = f"takes 1 to {most} seconds" if most else "takes no time, so 0 seconds"
         raise InvalidInput("bad-duration", f"A profile of the kind {what} {bounds}, not {seconds}.")
+
+
+def _given(record: JobRecord, tasks: Iterable[str]) -> dict[str, Given]:
+    """What tasks of a job asked for."""
+    job = UnifiedJob.model_validate_json(record.doc)
+    asked = {task: job.role(task.rpartition("-")[0]).resources for task in tasks}
+    return {task: Given(each.cpu_millis, each.memory_bytes) for task, each in asked.items()}
 
 
 def _encoded(doc: ProfileDoc) -> str:

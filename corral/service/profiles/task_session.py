@@ -6,19 +6,19 @@ import asyncio
 import base64
 import contextlib
 import json
-import pkgutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple, Protocol
 
-from corral.kernel.errors import CorralError, InvalidInput, TooLarge, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.profiles.answers import answers, sized
+from corral.profiles.answers import Room, answers, sized
 from corral.profiles.stacks import printable
 from corral.profiles.taken import Taken
-from corral.runtime.profile_start import START, py_spy_for, why_no_py_spy
+from corral.runtime.profile_start import START, program, py_spy_for, why_no_py_spy
 
 COMMAND: Final = ("sh", "-c", START)
+_NO_PYTHON: Final = "No Python process runs in this task. A profile of the kind system takes any program."
 _BESIDE_SECONDS: Final = 90.0
 """Seconds after the asked duration in which a task must have answered."""
 
@@ -46,19 +46,6 @@ class Answered(NamedTuple):
     left_out: int = 0
 
 
-class Room:
-    """The bytes that all tasks of one profile may still answer."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._left = most, most
-
-    def take(self, size: int) -> None:
-        """Take room. Raises TooLarge when there is none left."""
-        self._left -= size
-        if self._left < 0:
-            raise TooLarge("profile-too-large", f"The tasks answered more than {self._most >> 20} MiB together.")
-
-
 async def profile_task(enter: Enter, task: str, attempt: AttemptId, request: Mapping[str, Any], room: Room) -> Answered:
     """Take a profile of each Python process of a running task; a failure is an answer too."""
     try:
@@ -71,11 +58,10 @@ async def profile_task(enter: Enter, task: str, attempt: AttemptId, request: Map
 
 
 async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any], room: Room) -> Answered:
-    program = pkgutil.get_data("corral.runtime", "task_profile.py") or b""
-    await _send(stream, program, json.dumps(dict(request)).encode() + b"\n")
+    await _send(stream, program(), json.dumps(dict(request)).encode() + b"\n")
     taken: list[Taken] = []
     trace = bytearray()
-    async for answer in answers(aiter(stream), room.take):
+    async for answer in answers(aiter(stream), room):
         if "need" in answer:
             sent = await asyncio.to_thread(py_spy_for, answer)
             await _send(stream, sent)
@@ -87,7 +73,7 @@ async def _conversation(stream: TaskStream, task: str, request: Mapping[str, Any
         elif "trace" in answer:
             trace += _unpacked(answer["trace"])
         elif answer.get("done"):
-            nothing = () if taken else (Taken(task, 0, problem="No Python process runs in this task."),)
+            nothing = () if taken else (Taken(task, 0, problem=_NO_PYTHON),)
             return Answered((*taken, *nothing), _whole(answer.get("left_out")))
     return Answered((*taken, Taken(task, 0, problem="The profiler in the task ended before it had answered.")))
 

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.model.policy_shadow import (
     LONGEST_WITHIN,
     MOST_DIFFERENCES,
     MOST_NAME,
+    RunningShadowRequest,
     ShadowQuestion,
     ShadowReport,
     ShadowRequest,
@@ -31,7 +32,9 @@ COMPARE_SECONDS: Final = 600.0
 """Seconds that control compares, at most."""
 _GRACE_SECONDS: Final = 30.0
 """Seconds beyond that for control to start and to answer."""
-_NOT_FOUND: Final = frozenset({"no-journal", "nothing-to-compare", "nothing-since"})
+_NOT_FOUND: Final = frozenset(
+    {"no-journal", "nothing-to-compare", "nothing-since", "no-running-shadow", "no-report-yet"}
+)
 
 
 def _busy() -> Unavailable:
@@ -52,14 +55,7 @@ class PolicyShadows:
         """Check that the actor may ask, and the bounds of a comparison; raises Forbidden, InvalidInput."""
         await self._context.check(actor, self.action, Resource("cluster"))
         _times(asked, self._context.clock.now())
-        if not asked.policy and not asked.documents:
-            raise InvalidInput("no-candidate", "A candidate is a policy, such as `srtf`, or documents.")
-        if len(asked.policy) > MOST_NAME:
-            raise InvalidInput("bad-policy", f"The name of a policy has at most {MOST_NAME} characters.")
-        if not 0 <= asked.within <= LONGEST_WITHIN:
-            raise InvalidInput("bad-within", "Equal decisions may differ by 0 seconds to 1 day (`within`).")
-        if not 0 <= asked.differences <= MOST_DIFFERENCES:
-            raise InvalidInput("bad-differences", f"A report lists 0 to {MOST_DIFFERENCES} differences.")
+        check_candidate(asked)
 
     def place(self, actor: Actor) -> contextlib.AbstractContextManager[None]:
         """Hold the one place of a user whose comparison is being made; raises Unavailable when it is taken."""
@@ -74,14 +70,8 @@ class PolicyShadows:
         keeps no journal of that time, Unavailable while control does not answer, or compares others.
         """
         told(in_words(WhatIfProgress(stage=WAITING)))
-        documents = None
-        if asked.documents:
-            documents = await self._context.run_in_worker(False, candidate_documents, asked.documents)
         since, until = _times(asked, self._context.clock.now())
-        names = [each for each in (asked.policy, "other documents" if asked.documents else "") if each]
-        question = ShadowQuestion(
-            asked.policy, documents, " with ".join(names), since, until, asked.anew, asked.within, asked.differences
-        )
+        question = await question_of(self._context, asked, since, until)
         return await self._compared(question, told)
 
     async def _compared(self, question: ShadowQuestion, told: Callable[[WhatIfProgress], None]) -> ShadowReport:
@@ -89,12 +79,44 @@ class PolicyShadows:
         seconds = COMPARE_SECONDS + _GRACE_SECONDS
         try:
             found: Any = await watched_request(control, "/policy-shadow", body, told, seconds=seconds)
-        except Unavailable:
-            raise
         except CorralError as error:
-            kind = NotFound if error.code in _NOT_FOUND else InvalidInput
-            raise kind(error.code, error.message) from None
+            raise refusal_of(error) from None
         return msgspec.convert(found, ShadowReport)
+
+
+def check_candidate(asked: ShadowRequest | RunningShadowRequest) -> None:
+    """Check the bounds of what both requests have; raises InvalidInput."""
+    if not asked.policy and not asked.documents:
+        raise InvalidInput("no-candidate", "A candidate is a policy, such as `srtf`, or documents.")
+    if len(asked.policy) > MOST_NAME:
+        raise InvalidInput("bad-policy", f"The name of a policy has at most {MOST_NAME} characters.")
+    if not 0 <= asked.within <= LONGEST_WITHIN:
+        raise InvalidInput("bad-within", "Equal decisions may differ by 0 seconds to 1 day (`within`).")
+    if not 0 <= asked.differences <= MOST_DIFFERENCES:
+        raise InvalidInput("bad-differences", f"A report lists 0 to {MOST_DIFFERENCES} differences.")
+
+
+async def question_of(
+    context: Context, asked: ShadowRequest | RunningShadowRequest, since: float, until: float | None
+) -> ShadowQuestion:
+    """What control is asked; raises SpecError, Conflict and InvalidInput for documents that are not valid."""
+    documents = None
+    if asked.documents:
+        documents = await context.run_in_worker(False, candidate_documents, asked.documents)
+    names = [each for each in (asked.policy, "other documents" if asked.documents else "") if each]
+    return ShadowQuestion(
+        asked.policy, documents, " with ".join(names), since, until, asked.anew, asked.within, asked.differences
+    )
+
+
+def refusal_of(error: CorralError) -> CorralError:
+    """The error of a refusal of control, which names only its code."""
+    if isinstance(error, Unavailable):
+        return error
+    if error.code == "shadow-running":
+        return Conflict(error.code, error.message)
+    kind = NotFound if error.code in _NOT_FOUND else InvalidInput
+    return kind(error.code, error.message)
 
 
 def _times(asked: ShadowRequest, now: float) -> tuple[float, float | None]:

@@ -23,7 +23,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "corral.url" -}}
-{{ .Values.url | default (printf "http://%s.%s.svc:%v" (include "corral.name" .) .Release.Namespace .Values.service.port) }}
+{{ .Values.url | default (printf "%s://%s.%s.svc:%v" (ternary "https" "http" (ne .Values.tls.existingSecret "")) (include "corral.name" .) .Release.Namespace .Values.service.port) }}
+{{- end }}
+
+{{/* What a probe of the front says of its scheme, after the port. */}}
+{{- define "corral.probeScheme" -}}
+{{- if .Values.tls.existingSecret }}, scheme: HTTPS{{ end }}
 {{- end }}
 
 {{- define "corral.keySecret" -}}
@@ -60,6 +65,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - name: POD_IP
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
 - {name: CORRAL_CONTROL_ADDRESS, value: "$(POD_IP):8471"}
+{{- end }}
+{{- if .Values.tls.existingSecret }}
+- {name: CORRAL_TLS_CERTIFICATE, value: /var/run/corral-tls/tls.crt}
+- {name: CORRAL_TLS_KEY, value: /var/run/corral-tls/tls.key}
 {{- end }}
 {{- with .Values.blobs.uri }}
 - {name: CORRAL_BLOBS, value: {{ . | quote }}}
@@ -113,6 +122,9 @@ envFrom:
 - {name: blobs, mountPath: /var/lib/corral/blobs}
 - {name: key, mountPath: /var/lib/corral/key, subPath: key, readOnly: true}
 - {name: temporary, mountPath: /tmp}
+{{- if .Values.tls.existingSecret }}
+- {name: tls, mountPath: /var/run/corral-tls, readOnly: true}
+{{- end }}
 {{- if .Values.documents }}
 - {name: documents, mountPath: /etc/corral, readOnly: true}
 {{- end }}

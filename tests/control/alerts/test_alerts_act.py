@@ -14,6 +14,7 @@ from corral.control.alerts.keeper import AlertKeeper
 from corral.control.alerts.of_files import keeper_of_files, read_routes
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import InvalidInput, Unavailable
+from corral.model.accounts import AuditFilter
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.cordons import Cordon
 from corral.model.metrics.samples import Samples
@@ -111,7 +112,7 @@ async def test_a_job_is_stopped_and_tagged_and_its_events_name_the_alert(acting:
     assert await acting.store.tags_of(mine) == ("stopped-by-alert",)
     events = await acting.store.events_of(mine)
     assert {each.kind for each in events if each.actor == "alert:Idle"} >= {"job.stop-requested"}
-    lines = (await acting.store.audit(actor="alert:Idle")).items
+    lines = (await acting.store.audit(AuditFilter(actor="alert:Idle"))).items
     assert [line.action for line in lines] == ["job.tag", "job.stop"]
     record = await acting.store.find_job(other)
     assert record is not None and record.live, "a name alone could be anybody's"
@@ -141,7 +142,7 @@ async def test_the_agent_of_a_node_sets_the_clocks_of_a_slow_gpu_once_an_hour_an
     await acting.tell(slow, *wrong)
     await acting.fixer.settled()
     assert acting.asked == [("local/node1", "/fix-nvidia-gpu-low-perf/3")]
-    (line,) = (await acting.store.audit(actor="alert:NodeGpuLowPerfState")).items
+    (line,) = (await acting.store.audit(AuditFilter(actor="alert:NodeGpuLowPerfState"))).items
     assert (line.action, line.resource, line.rule) == ("node.fix-gpu-clocks", "node:local/node1", "alert-route")
     await acting.tell(msgspec.structs.replace(slow, labels=slow.labels | {"again": "yes"}))
     await acting.fixer.settled()

@@ -9,13 +9,17 @@ import pytest
 
 from corral.control.alerts.keeper import AlertKeeper, changes
 from corral.control.alerts.of_files import keeper_of_files
+from corral.control.alerts.reported_figures import FRESH_SECONDS, reported_figures
 from corral.control.control_api import ControlApi
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
+from corral.kernel.ids import JobId, attempt_id
 from corral.model.alerts.stored import AlertSource, Silence, StoredAlert
 from corral.model.metrics.families import FAMILIES, Metric
 from corral.model.metrics.samples import Distribution, Samples, Value
+from corral.model.runs import WorkReport
 from corral.monitor.rules.rules_file import parse_rules
+from corral.monitor.series.store import SeriesStore
 from corral.store.alert_records import Merge
 from tests.control.harness import House, short
 
@@ -164,3 +168,45 @@ async def test_rules_read_what_is_measured_of_tasks(house: House, tmp_path: Path
     await keeper.evaluate()
     (idle,) = await house.store.alerts()
     assert (idle.labels, idle.state, idle.value) == ({"alertname": "Idle", "job_name": "ada~idle"}, "firing", 4.0)
+
+
+async def test_rules_read_what_jobs_report(house: House, tmp_path: Path) -> None:
+    """With the labels by which its owner sees the alert, and actions find the job; a silent job has no series."""
+    await house.begin()
+    rules = tmp_path / "rules.yml"
+    rules.write_text("""
+groups:
+  - name: work
+    rules:
+      - {alert: Diverges, expr: "max_over_time(corral_job_loss[1h]) > 10"}
+""")
+    metrics = ControlApi(house.control, tmp_path / "unused.sock").metrics
+    job = await house.submit(short("train"))
+    await house.until(job, "running")
+    await reported(house, job, loss=2.5)
+    now = house.clock.now()
+    series = SeriesStore(tmp_path / "series.db")
+    for step in range(40):
+        series.add(Samples((Value("corral_job_loss", (job,), 12.5),)), now - 1800 + 15 * step)
+    series.flush()
+    for kept in (None, series.read):
+        keeper = keeper_of_files(rules, None, house.control, metrics, url="https://here:8470", kept=kept)
+        await keeper.evaluate()
+        assert bool(await house.store.alerts()) is (kept is not None), "the greatest loss is in the series store alone"
+    (alert,) = await house.store.alerts()
+    told = {name: alert.labels.get(name) for name in ("username", "job_name", "job_instance_id", "virtual_cluster")}
+    assert told == {"username": "ada", "job_name": "ada~train", "job_instance_id": job, "virtual_cluster": "default"}
+    assert (alert.state, alert.value) == ("firing", 12.5)
+    jobs = house.control.world.jobs.values()
+    assert [name for name, _, _ in reported_figures(jobs, now + 100.0)] == ["corral_job_loss"]
+    assert not list(reported_figures(jobs, now + FRESH_SECONDS + 100.0))
+    series.close()
+
+
+async def reported(house: House, job: JobId, **said: float) -> None:
+    """The job's first task reports, and control knows."""
+    at = house.clock.now()
+    assert await house.store.work_reported(attempt_id(job, 0, "worker", 0, 0), WorkReport(at, **said))
+    async with house.patience():
+        while house.control.world.jobs[job].run.report is None:
+            await asyncio.sleep(0)

@@ -15,7 +15,7 @@ from corral.control.what_if.course import play
 from corral.kernel.ids import JobId
 from corral.model.records import JobFilter, JobSummary, Page, rfc3339
 from corral.model.start_estimates import Basis, Estimate
-from corral.model.what_if import Course, PastRun
+from corral.model.what_if import Course, PastRun, Stay
 from tests.control.core.virtual import BEGIN, Played
 
 HOUR = 3600.0
@@ -180,3 +180,21 @@ async def test_ended_jobs_are_read_once() -> None:
     assert store.handed_out - before <= 50
     store.end(PAST_RUNS)
     assert len(await past.read()) == PAST_RUNS
+
+
+def test_it_keeps_what_is_to_run_where_for_a_day() -> None:
+    played = Played(nodes=1)
+    runs_now = played.submit("runs", devices=4, maxDuration="1h")
+    played.settle()
+    head = played.submit("head", devices=4, maxDuration="2h")
+    endless = played.submit("endless", devices=4)
+    found = forecast(played)
+    ((node, encoded),) = found.stays.items()
+    stays = msgspec.msgpack.decode(encoded, type=tuple[Stay, ...])
+    assert {(each.node, each.devices) for each in stays} == {(node, (0, 1, 2, 3))}
+    assert [each.job for each in stays] == [runs_now, head, endless]
+    first, second, last = stays
+    assert first.begin == 0.0 and first.end == pytest.approx(HOUR, abs=1.0)
+    assert second.begin == pytest.approx(HOUR, abs=1.0) and second.end == pytest.approx(3 * HOUR, abs=1.0)
+    assert last.begin == pytest.approx(3 * HOUR, abs=1.0) and last.end is None
+    assert (found.stays_left_out, found.seconds) == (0, HORIZON)

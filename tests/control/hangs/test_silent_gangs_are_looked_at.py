@@ -16,6 +16,7 @@ from corral.control.initial_configuration import seed
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, attempt_id
+from corral.model.accounts import AuditFilter
 from corral.model.hangs.records import HUNG, HUNG_OVER
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TaskMetric
@@ -208,7 +209,7 @@ async def test_the_queue_s_action_suspends_the_job_with_a_receipt_and_is_noted(s
     await watched.house.when(job, lambda record: record.run.suspended and record.phase == "waiting")
     (receipt,) = (await watched.store.receipts(job=job)).items
     assert receipt.message == "It showed no progress for 1m1s."
-    (line,) = (await watched.store.audit(actor=ACTOR)).items
+    (line,) = (await watched.store.audit(AuditFilter(actor=ACTOR))).items
     assert (line.action, line.resource, line.rule) == ("job.suspend", f"job:{job}", "hang-rule")
 
 
@@ -226,20 +227,42 @@ async def test_a_job_is_restarted_three_times_at_most(site: Any) -> None:
     assert [each["action"] for each in await watched.told(job)] == ["warn", *["restart"] * MOST_RESTARTS]
 
 
-async def test_what_a_task_sends_is_bounded_and_refused_in_one_sentence(site: Any) -> None:
+LOOK = {"at": 0.0, "state": "S", "cpu": 0.0, "io": 0, "text": "[]"}
+NONSENSE: tuple[tuple[str, list[object]], ...] = (
+    ("The profiler could not run in the task: Traceback ?[31m.", ["Traceback \x1b[31m"]),
+    ("The profiler in the task sent too many answers.", [{"process": 1}] * 100),
+    ("The profiler in the task sent too many answers.", [{"need": "py-spy"}] * 3),
+    ("The profiler in the task sent too many answers.", [{"file": str(name)} for name in range(3_000)]),
+    ("The tasks answered more than 64 MiB together.", [{"x": "x" * 5 * 1024**2}] * 13),
+    ("The task sent more of its flight recorders than it was asked for.", [{"file": "a", "data": "A" * 4_000_000}] * 2),
+    ("The task sent no valid look at a process.", [{"process": 1e999}]),
+    ("The task sent no valid look at a process.", [{"process": 10**400}]),
+    ("The task sent no valid look at a process.", [{"process": 1, "looks": [LOOK | {"io": 1e999}]}]),
+    (
+        "py-spy's answer is not a list of threads with their frames.",
+        [{"process": 1, "looks": [LOOK | {"text": json.dumps([_thread([["f", "a.py", 1e999]])])}]}],
+    ),
+)
+
+
+@pytest.mark.parametrize(("problem", "lines"), NONSENSE)
+async def test_what_a_task_sends_is_bounded_and_refused_in_one_sentence(
+    site: Any, problem: str, lines: list[object]
+) -> None:
     watched = await site()
-    job = await watched.running(short("gang", replicas=2, queue="lab"))
+    job = await watched.running(short("gang", queue="lab"))
 
     class Nonsense(Session):
         async def output(self) -> AsyncIterator[bytes]:
-            yield b"Traceback \x1b[31m\n"
+            for line in lines:
+                yield (line if isinstance(line, str) else json.dumps(line)).encode() + b"\n"
 
     watched.engine.answer = lambda attempt: Nonsense(WAITS, WAITS)
     await watched.look(61)
     (told,) = await watched.told(job)
     assert told["why"] == "No rank moves."
     summary = json.loads(_file(watched.bundles._folder / job / f"{told['bundle']}.tar.gz", "summary.json"))
-    assert summary["ranks"][0]["problem"] == "The profiler could not run in the task: Traceback ?[31m."
+    assert summary["ranks"][-1]["problem"] == problem
 
 
 def _file(path: Path, name: str) -> bytes:

@@ -9,6 +9,7 @@ from corral.control.initial_configuration import seed
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, attempt_id
+from corral.model.accounts import AuditFilter
 from corral.model.idle.machine import IdleState, Spell
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TaskMetric
@@ -87,7 +88,7 @@ async def test_a_job_is_warned_then_stopped_with_a_receipt_and_busy_ones_are_lef
         await house.until(idle, "stopped")
     (receipt,) = await site.receipts(idle)
     assert (receipt.rule, receipt.devices) == ("idle", 2) and "2 of its 2 devices" in receipt.message
-    (line,) = (await site.store.audit(actor=IDLE)).items
+    (line,) = (await site.store.audit(AuditFilter(actor=IDLE))).items
     assert (line.action, line.resource, line.rule) == ("job.stop", f"job:{idle}", "idle-rule")
     await site.look(0.01)
     (row,) = await site.store.idle_rows()

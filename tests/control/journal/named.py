@@ -38,6 +38,7 @@ class Named(Journaled):
 
     def __init__(self, seed: int, policy: str = "fair") -> None:
         self.draw = Random(seed)
+        self._names: set[str] = set()
         self.users = [self.name() for _ in range(4)]
         self.queues = [self.name() for _ in range(3)]
         self.model, self.engine, self.level = self.name(), self.name(), self.name()
@@ -49,9 +50,13 @@ class Named(Journaled):
         self._jobs: list[JobId] = []
 
     def name(self) -> str:
-        """A name with the mark, which comes anywhere among the others."""
-        letters = "".join(self.draw.choice("abdmz") for _ in range(self.draw.randint(1, 3)))
-        return f"{letters}{MARK}{self.draw.randint(0, 120)}"
+        """A name with the mark that no other thing has; it comes anywhere among the others."""
+        while True:
+            letters = "".join(self.draw.choice("abdmz") for _ in range(self.draw.randint(1, 3)))
+            name = f"{letters}{MARK}{self.draw.randint(0, 120)}"
+            if name not in self._names:
+                self._names.add(name)
+                return name
 
     def _machines(self) -> Inventory:
         racks = [self.name() for _ in range(2)]

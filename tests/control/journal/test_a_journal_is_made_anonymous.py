@@ -34,6 +34,7 @@ from corral.spec.configuration_file import load_site
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
 from tests.control.journal.named import BLOCK, MARK, Named
+from tests.examples import examples
 
 KEY = b"k" * KEY_BYTES
 
@@ -72,7 +73,7 @@ def shape(step: Step) -> tuple[float, int, list[tuple[str, str, tuple[int, ...]]
     return step.at, len(step.inputs), decisions
 
 
-@settings(max_examples=7)
+@settings(max_examples=examples(7))
 @given(seed=st.integers(0, 100_000), policy=st.sampled_from(["fair", "priority", "srtf+order", "las", "fifo+best-fit"]))
 def test_no_name_and_no_text_is_left_and_every_decision_is_equal(seed: int, policy: str) -> None:
     played = lived(seed, policy)

@@ -27,6 +27,7 @@ from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import load_site
 from tests.control.journal.named import MARK, Named
 from tests.control.journal.test_a_journal_is_made_anonymous import KEY, anonymous, shape, steps_of
+from tests.examples import examples
 
 
 class NamedCells(Named):
@@ -49,15 +50,20 @@ class NamedCells(Named):
         return described_inventory(self.cluster, self.engine)
 
     def _cluster(self) -> ClusterDocument:
-        """Racks that are written as ranges and one by one, and machines of another chain, some with pinned parts."""
+        """Racks that are written as ranges and one by one, machines of another chain, and a node of two cells."""
         name = self.name
         self.rack, self.box, self.old, socket, tray = (f"{name()}-{each}" for each in ("R", "B", "O", "S", "T"))
-        self.pins = [name() for _ in range(3)]
-        host = self.name()
+        self.half, other = f"{name()}-H", f"{name()}-I"
+        self.pins = [name() for _ in range(4)]
+        host, both = self.name(), self.name()
         node = {"cpu": "64", "memory": "256Gi", "labels": {self.label: self.value, "tier": "7"}}
         rack: dict[str, Any] = {"type": self.rack, "name": name(), "pinned": self.pins[0]}
         rack["children"] = [{"name": name()} for _ in range(2)]
         old: dict[str, Any] = {"type": self.old, "name": name(), "devices": [4, 5, 6, 7], "pinned": self.pins[1]}
+        halves = [
+            {"type": self.half, "name": both, "devices": [2, 3]},
+            {"type": other, "name": both, "devices": [0, 1], "pinned": self.pins[3]},
+        ]
         parts = {"type": self.old, "name": name(), "children": [{}, {"pinned": self.pins[2]}]}
         made = {
             "kind": "Cluster",
@@ -68,8 +74,16 @@ class NamedCells(Named):
                 self.rack: {"child": self.box, "count": 2, "level": self.level},
                 tray: {"child": self.model, "count": 2, "level": "numa"},
                 self.old: {"child": tray, "count": 2, "node": node},
+                self.half: {"child": self.model, "count": 2, "node": node},
+                other: {"child": self.model, "count": 2, "node": node},
             },
-            "cells": [{"type": self.rack, "nodes": [f"{host}[9-12]"], "name": f"{name()}[1-2]"}, rack, old, parts],
+            "cells": [
+                {"type": self.rack, "nodes": [f"{host}[9-12]"], "name": f"{name()}[1-2]"},
+                rack,
+                old,
+                parts,
+                *halves,
+            ],
         }
         (read,) = load_site(json.dumps({"apiVersion": "corral.dev/v1alpha1", **made}), filename="site.yaml")
         assert isinstance(read, ClusterDocument)
@@ -79,7 +93,7 @@ class NamedCells(Named):
         owned: list[dict[str, Any]] = [
             {"cells": [{"cellType": self.rack}], "pinnedCells": self.pins[:1]},
             {"cells": [{"cellType": f"{self.rack}.{self.box}", "count": 2}], "pinnedCells": self.pins[1:2]},
-            {"pinnedCells": self.pins[2:]},
+            {"cells": [{"cellType": self.half}], "pinnedCells": self.pins[2:]},
         ]
         documents = [{"kind": "Queue", "name": name, **own} for name, own in zip(self.queues, owned, strict=True)]
         documents.append({"kind": "Policy", "name": "default", "preset": self.preset})
@@ -95,7 +109,7 @@ def lived(seed: int, preset: str) -> NamedCells:
     for devices in (1, 2, 4, 4, 3, 1, 4, 2):
         at, seconds = played.draw.uniform(0, 400), played.draw.uniform(5, 900)
         played.add(at, seconds, devices=devices, priority=played.draw.choice(["oppo", "test", "prod"]))
-    for queue, pin in zip(played.queues, played.pins, strict=True):
+    for queue, pin in zip([*played.queues, played.queues[-1]], played.pins, strict=True):
         played.add(played.draw.uniform(0, 300), 200.0, devices=2, queue=queue, pinnedCell=pin)
     played.add(410.0, 50.0, devices=2, replicas=4, priority="prod")
     played.run(450.0)
@@ -112,7 +126,7 @@ def started(file: bytes) -> int:
     return sum(each.verb == "start" for step in steps_of(file) for each in step.decisions)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(seed=st.integers(0, 100_000), preset=st.sampled_from(["hived", "fair", "priority"]))
 def test_no_name_of_a_cell_is_left_and_every_decision_is_equal(seed: int, preset: str) -> None:
     played = lived(seed, preset)
@@ -160,9 +174,17 @@ cells: [{type: half, name: n, devices: 0-1, pinned: a}, {type: half, name: n, de
 """
 
 
-def test_several_cells_on_one_node_are_refused_in_one_sentence() -> None:
-    now = configuration_of(load_site(SHARED, filename="site.yaml"), 8)
+def again(text: str) -> None:
+    """Make the documents of a site anonymous."""
+    now = configuration_of(load_site(text, filename="site.yaml"), 8)
     found = Found()
     anonymous_documents(Names(found), Configured(Rules().chosen(now), now))
-    with pytest.raises(InvalidInput, match="The cells of queue q cannot be made anonymous: several cells describe"):
-        anonymous_documents(Names(Renamed(KEY, found)), Configured(Rules().chosen(now), now))
+    anonymous_documents(Names(Renamed(KEY, found)), Configured(Rules().chosen(now), now))
+
+
+def test_types_with_one_level_of_which_several_cells_describe_a_node_are_refused_in_one_sentence() -> None:
+    again(SHARED)
+    two = SHARED.replace("node: true}}", "node: true}, Half: {child: gpu, count: 2, node: true}}")
+    two = two.replace("pinned: a}, {type: half", "pinned: a}, {type: Half")
+    with pytest.raises(InvalidInput, match="The cells of queue q cannot be made anonymous: several types of cells"):
+        again(two)

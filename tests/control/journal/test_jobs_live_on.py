@@ -28,6 +28,7 @@ from corral.model.launch import Exited
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
+from tests.examples import examples
 
 FIFO = Rules("fifo", documents=False)
 
@@ -53,7 +54,7 @@ def starts(found: LivedOn) -> tuple[dict[str, float], dict[str, float]]:
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10_000))
 def test_under_the_same_rules_they_start_when_they_did(seed: int) -> None:
     draw = Random(seed)

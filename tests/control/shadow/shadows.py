@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from corral.control.core.driver import Work
 from corral.control.journal.blocks import BlockReader
+from corral.control.journal.folder import JournalFolder
 from corral.control.journal.records import Record, decoded, encoded
 from corral.control.journal.rules import Rules
 from corral.control.shadow.comparison import Question, compare
@@ -29,6 +32,20 @@ class Kept:
     def records(self, since: float) -> Iterator[bytes]:
         """All of them."""
         return iter(self._records)
+
+
+def kept_journal(folder: Path, *, jobs: int, seconds: float) -> Path:
+    """The folder of a journal of a server with jobs that wait for one node, of so many seconds."""
+    played = Journaled(FIFO, nodes=1)
+    for number in range(jobs):
+        lasts = 1000 - number
+        played.submit(f"job-{number}", float(number), devices=4, work=Work(float(lasts)), maxDuration=lasts + 1)
+    played.run(seconds)
+    written = JournalFolder(folder, most_bytes=10**9, most_seconds=1e9)
+    for each in records_of(played):
+        written.add(encoded(each), BEGIN)
+    written.close()
+    return written.folder
 
 
 def records_of(played: Journaled) -> list[Record]:

@@ -22,6 +22,7 @@ from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
 from tests.control.shadow.shadows import FIFO, Kept, beside, differences, records_of, total
+from tests.examples import examples
 
 
 def fifo(**more: Any) -> Journaled:
@@ -50,7 +51,7 @@ def assert_alike(report: ShadowReport) -> None:
         assert hour.in_force.devices == pytest.approx(hour.candidate.devices, abs=0.05)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=st.integers(0, 10_000))
 @example(seed=278)  # a job is preempted before it has started, and never started after that
 @example(seed=1430)  # a job is stopped before it has started, and starts while it ends

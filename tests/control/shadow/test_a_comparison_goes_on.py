@@ -29,9 +29,12 @@ from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
 from tests.control.shadow.shadows import FIFO, Kept, records_of
+from tests.examples import at_least
 
 HOUR = 3600.0
 HOURS = 12
+BETWEEN = HOURS // at_least(4, HOURS)
+"""From one hour that is compared from the start to the next: each by `make test`."""
 
 
 @pytest.fixture(autouse=True)
@@ -115,8 +118,9 @@ def test_each_hour_it_says_what_a_comparison_from_the_start_would(
         if question.since > now:
             continue
         found = asyncio.run(following.report(now))
-        assert found == compare(Kept(so_far), replace(question, idle_until=now)), f"hour {len(reports)}"
         assert found is not None
+        if (len(reports) + 1) % BETWEEN == 0:
+            assert found == compare(Kept(so_far), replace(question, idle_until=now)), f"hour {len(reports)}"
         reports.append(found)
         written.pack()
         for file in (tmp_path / "journal").glob(f"*{PACKED}"):
@@ -161,7 +165,7 @@ def test_a_day_ahead_is_as_good_as_all_of_it_for_jobs_that_wait_less(monkeypatch
 
 
 def test_what_it_keeps_does_not_grow_with_the_jobs_that_are_over() -> None:
-    for jobs in (100, 300):
+    for jobs in (100, at_least(200, 300)):
         goes_on = Comparison(asked())
         goes_on.read(encoded(each) for each in short_jobs(jobs))
         held = held_by(goes_on)

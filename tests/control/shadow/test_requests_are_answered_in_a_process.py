@@ -14,9 +14,6 @@ import pytest
 from starlette.applications import Starlette
 
 from corral.control import shadow_requests
-from corral.control.core.driver import Work
-from corral.control.journal.folder import JournalFolder
-from corral.control.journal.records import encoded
 from corral.control.shadow.comparison import Question, compare
 from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow.source import FolderSource
@@ -26,8 +23,7 @@ from corral.kernel.errors import CorralError, NotFound, Unavailable
 from corral.model.policy_shadow import ShadowQuestion, ShadowReport
 from corral.model.what_if_progress import COMPARING, WAITING, WhatIfProgress
 from tests.control.core.virtual import BEGIN
-from tests.control.journal.journals import Journaled
-from tests.control.shadow.shadows import FIFO, records_of
+from tests.control.shadow.shadows import kept_journal
 from tests.waiting import pause
 
 SRTF = ShadowQuestion("srtf", None, "srtf", BEGIN, None, False, 60.0, 20)
@@ -36,16 +32,7 @@ SRTF = ShadowQuestion("srtf", None, "srtf", BEGIN, None, False, 60.0, 20)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The journal of a server with jobs that wait for one node."""
-    played = Journaled(FIFO, nodes=1)
-    for number in range(200):
-        seconds = 1000 - number
-        played.submit(f"job-{number}", float(number), devices=4, work=Work(float(seconds)), maxDuration=seconds + 1)
-    played.run(400_000.0)
-    written = JournalFolder(tmp_path_factory.mktemp("kept") / "journal", most_bytes=10**9, most_seconds=1e9)
-    for each in records_of(played):
-        written.add(encoded(each), BEGIN)
-    written.close()
-    return written.folder
+    return kept_journal(tmp_path_factory.mktemp("kept") / "journal", jobs=200, seconds=400_000.0)
 
 
 def requests(folder: Path | None, **limits: Any) -> ShadowRequests:

@@ -15,6 +15,7 @@ from corral.kernel.ids import JobId
 from corral.model.phases import Phase, phase
 from corral.model.what_if import Course
 from tests.control.core.virtual import BEGIN, Played
+from tests.examples import examples
 
 HOUR = 3600.0
 
@@ -36,7 +37,7 @@ def next_starts(played: Played, jobs: list[JobId], since: float) -> dict[JobId, 
     return {job: min(at for at in times if at >= 0) for job, times in found.items() if max(times, default=-1) >= 0}
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10_000))
 def test_every_start_comes_at_the_time_that_was_said(seed: int) -> None:
     draw = Random(seed)

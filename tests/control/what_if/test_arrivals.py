@@ -25,6 +25,7 @@ from corral.model.what_if import DAY, LAST_WEEK, Courses, Question
 from corral.service.what_if.comparison import compare
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
+from tests.examples import at_least
 
 HOUR = 3600.0
 
@@ -75,8 +76,9 @@ def test_equal_seeds_draw_equal_jobs_and_others_do_not() -> None:
 
 
 def test_their_number_is_bounded_and_queues_that_are_gone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, found = recorded(14, *range(24))
-    now = BEGIN + 14 * DAY
+    days = at_least(2, 14)
+    _, found = recorded(days, *range(24))
+    now = BEGIN + days * DAY
     assert len(list(drawn(found, now, DAY, 0, ["default"]))) == 72
     assert list(drawn(found, now, DAY, 0, ["other"])) == []
     monkeypatch.setattr("corral.control.what_if.arrivals.MOST_ARRIVALS", 10)

@@ -88,6 +88,16 @@ def test_a_smaller_request_is_named_where_it_would_have_done(
     assert said in " ".join(judged.words)
 
 
+def test_a_job_that_has_just_begun_is_told_no_smaller_request() -> None:
+    """What it needs most may come yet."""
+    used = {"worker": figures(cores=Mean(5.0, 6.0))}
+    (young,) = judge(job(state="running", longest=599.0), used).roles
+    assert young.would_do == TaskAmounts(None, None, None)
+    for state, longest in (("running", 600.0), ("succeeded", 20.0)):
+        (known,) = judge(job(state=state, longest=longest), used).roles
+        assert known.would_do.cpus == 8
+
+
 @pytest.mark.parametrize(
     ("state", "longest", "limit", "would_do", "said"),
     [

@@ -19,6 +19,7 @@ from corral.monitor.mail import SmtpMailer
 from corral.monitor.notifications.http_post import Poster
 from corral.monitor.notifications.notifier import Notifier, Waiting
 from corral.monitor.notifications.sender import Sender
+from corral.monitor.notifications.services import Services
 from corral.store import Store, open_store
 from corral.store.notification_outbox import CURSOR
 from tests.databases import sqlite_store
@@ -50,6 +51,7 @@ class World:
             clock=self.clock,
             key=KEY,
             poster=Poster(read_networks("127.0.0.0/8"), seconds=5.0),
+            services=Services(read_networks("127.0.0.0/8")),
             mailer=SmtpMailer(self.mail.url, "corral@example.org") if mail else None,
             open_channel=opened,
             url=URL,

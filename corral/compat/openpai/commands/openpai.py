@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import fields, output_option, paint, show, table
 
@@ -19,7 +20,7 @@ _MORE: Final = {"import": ("corral.compat.openpai.commands.cluster_import", "imp
 """Commands in modules of their own, which checking a file does not import."""
 
 
-class _Group(click.Group):
+class _Group(CommandGroup):
     """A command group that imports a subcommand only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 
 from corral.api.json_responses import Json
 from corral.api.rate_limits import ApiCallLimits, Calls
-from corral.compat.openpai.routes import cluster_import, errors, mount, oidc
+from corral.compat.openpai.routes import cluster_import, errors, mount, oidc, portal_templates
 from corral.compat.openpai.routes.cors import Cors
 from corral.compat.openpai.routes.gateway_paths import Pylon
 from corral.compat.openpai.service.tenant import OpenPai
@@ -55,7 +55,7 @@ class OpenPaiRoutes:
         self._options = options
 
     def mount(self, app: FastAPI) -> None:
-        """Add OpenPAI's routes and middleware, and the import of a cluster below `/api/v3`."""
+        """Add OpenPAI's routes and middleware, and those of templates and imports below `/api/v3`."""
         said = self._options
         app.state.openpai = self._part
         limits = Calls(
@@ -69,7 +69,8 @@ class OpenPaiRoutes:
         app.state.oidc_onward[oidc.MODE] = oidc.go_on
         app.add_middleware(Cors, origins=_listed(said.get("origins", "*")))
         app.add_middleware(Pylon)
-        app.include_router(cluster_import.router, prefix="/api/v3", default_response_class=Json)
+        for router in (cluster_import.router, portal_templates.router):
+            app.include_router(router, prefix="/api/v3", default_response_class=Json)
         mount(app)
 
 

@@ -13,7 +13,7 @@ from corral.compat.openpai.routes.anonymous_reads import Reader
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.routes.request_bodies import document_of
-from corral.compat.openpai.service.templates import TemplateRefusal
+from corral.compat.openpai.service.template_fields import TemplateRefusal
 
 router = APIRouter()
 

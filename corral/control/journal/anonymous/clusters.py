@@ -17,6 +17,9 @@ def anonymous_cluster(names: Names, cluster: ClusterDocument) -> ClusterDocument
     """A Cluster document of the same cells under new names, each named where it is; racks without types are left out."""
     rules, _ = rules_of(cluster.cell_types, cluster.models)
     names.has_types(rules)
+    for name, rule in rules.items():
+        if rule.is_node and cluster.machines.types[name].level != rule.level:
+            names.has_type_level(name)
     made: dict[str, Any] = {
         "engine": names.engine(cluster.engine),
         "levels": [names.level(level) for level in cluster.levels],

@@ -211,8 +211,8 @@ def _check(names: Names, now: Configuration, made: Configuration) -> None:
         pinned = tuple(names.cell_path(each) if "|" in each else names.pinned_cell(each) for each in spec.pinned_cells)
         if (own.cells, own.pinned_cells) != (cells, pinned):
             message = (
-                f"The cells of queue {spec.name} cannot be made anonymous: several cells describe one node; export the "
-                "journal as it is."
+                f"The cells of queue {spec.name} cannot be made anonymous: several types of cells that describe one node "
+                "have the same level; export the journal as it is."
             )
             raise InvalidInput("not-to-be-anonymised", message)
 

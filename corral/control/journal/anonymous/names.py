@@ -19,6 +19,7 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, attempt_id, parse_attempt_id
 from corral.model.inventory import ELSEWHERE, LEVELS, MPS_LABEL
 from corral.scheduler.cluster.topology_tree import natural
+from corral.spec.cell_type_resolution import level_name
 from corral.spec.placement.network import RDMA_LABEL
 
 KEY_BYTES: Final = 32
@@ -46,6 +47,8 @@ class Renaming(Protocol):
     """The labels whose values some job compares as whole numbers."""
     types: set[str]
     """The types of cells that documents define."""
+    type_levels: dict[str, set[str]]
+    """By level, the types of cells after which it is named: several cells of them describe one node."""
 
     def keyed(self, kind: str, name: str) -> str:
         """The new name of one that nothing sorts."""
@@ -65,6 +68,7 @@ class Found:
         self.jobs: set[str] = set()
         self.compared: set[str] = set()
         self.types: set[str] = set()
+        self.type_levels: dict[str, set[str]] = {}
 
     def keyed(self, kind: str, name: str) -> str:
         """Return the name as it is."""
@@ -84,6 +88,7 @@ class Renamed:
         self.jobs = found.jobs
         self.compared = found.compared
         self.types = found.types
+        self.type_levels = found.type_levels
         self._ranks = {kind: _ranks(kind, names) for kind, names in found.by_kind.items()}
         self._hashed: dict[tuple[str, str], str] = {}
 
@@ -183,8 +188,15 @@ class Names:
         return f"{self.engine(engine)}{slash}{self._ranked('node', own)}"
 
     def level(self, name: str) -> str:
-        """A level of cells; those of Corral's own list stay."""
-        return name if name in LEVELS else self._ranked("level", name)
+        """A level of cells; those of Corral's own list stay, and one that is named after a type stays named after it."""
+        if name in LEVELS:
+            return name
+        made = self._ranked("level", name)
+        types = self._renaming.type_levels.get(name, ())
+        if len(types) != 1:
+            return made
+        (own,) = types
+        return level_name(self.chain(own))
 
     def cell(self, level: str, name: str) -> str:
         """The name of a cell of a level."""
@@ -219,6 +231,10 @@ class Names:
     def has_types(self, types: Iterable[str]) -> None:
         """Take down types of cells that a document defines."""
         self._renaming.types.update(types)
+
+    def has_type_level(self, type_name: str) -> None:
+        """Take down a type of cells several of which describe one node; documents name its level after it."""
+        self._renaming.type_levels.setdefault(level_name(type_name), set()).add(type_name)
 
     def cell_type(self, name: str) -> str:
         """A type of cells, or the model of device that ends its chain."""

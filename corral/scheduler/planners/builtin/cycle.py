@@ -68,6 +68,8 @@ class Cycle:
         self._queues = trial.cluster.queues
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
+        self._claimed = False
+        """Whether gangs have a result of their own before the walk through the queue."""
         self._order: QueueOrder | None = None
         self._refusals = Refusals()
         self._explain = only_whether_possible if queue.unexplained else why_not
@@ -96,6 +98,7 @@ class Cycle:
         """Run the cycle and fill `placed`, `evictions` and `reasons`."""
         self._shrink()
         self._nominees()
+        self._claimed = bool(self._done)
         groups = list(self.queue.groups.values())
         starting = [group for group in groups if group.starts]
         if self.policy.fair:
@@ -200,12 +203,16 @@ class Cycle:
         if not groups:
             return
         order = self._order = QueueOrder(groups, self._queues, self.now, self.policy)
-        walks = [Walk(group) for group in groups]
+        walks, changes = dict[int, Walk](), self._changes
         while (following := order.pop()) is not None:
             at, first, other = following
-            after = self._handle(order, walks[at], at, first, other)
+            walk = walks.get(at) or walks.setdefault(at, Walk(groups[at]))
+            after = self._handle(order, walk, at, first, other)
             if after is not None:
                 order.push(at, after)
+            if (now := self._changes) != changes:
+                changes = now
+                order.reopen()
         self._reports.groups()
 
     def _handle(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int | None:
@@ -240,7 +247,8 @@ class Cycle:
             self._reports.one(entry, found)
             self._done.add(key)
         walk.refused_at, walk.turn = changes, key[0]
-        return self._after_refusal(walk, first, found, alike)
+        order.looked_at(at)
+        return self._after_refusal(order, walk, first, found, alike)
 
     @property
     def _changes(self) -> int:
@@ -253,7 +261,9 @@ class Cycle:
             return False
         return not (walk.passable and self._passes(entry.request))
 
-    def _after_refusal(self, walk: Walk, first: int, reasons: Reasons, alike: RefusedGang | None) -> int | None:
+    def _after_refusal(
+        self, order: QueueOrder, walk: Walk, first: int, reasons: Reasons, alike: RefusedGang | None
+    ) -> int | None:
         """Return the index of the next gang of a group that may fare better than the one refused at `first`.
 
         Gangs later in order have no victims that an earlier one does not have. Where the earlier one could have none at
@@ -268,7 +278,9 @@ class Cycle:
         alone = (alike is not None and alike.alone) or not self.policy.preemption or not reasons.possible
         alone = alone or self._preemption.nobody_preemptible(request)
         if alike is None and not self._targets.by_job:
-            self._refusals.note(group, RefusedGang(changes, turn, walk.passable, alone, reasons))
+            noted = self._refusals.note(group, RefusedGang(changes, turn, walk.passable, alone, reasons))
+            if noted and alone and not walk.passable and self._closes(order):
+                order.close(group.finding)
         if not alone or group.keys[-1][0] != turn:
             return walk.without(first)
         if not walk.passable or self._preemption.may_yield_later(request):
@@ -277,6 +289,10 @@ class Cycle:
         if min(group.durations) > longest:
             return None
         return walk.without(first, lambda duration: 0 < duration <= longest)
+
+    def _closes(self, order: QueueOrder) -> bool:
+        """Return whether a refusal that is `RefusedGang.for_all` needs no look at the groups that it holds for."""
+        return self.queue.unexplained and order.one_turn and not self._claimed and not self._preemption.kept
 
     def _passes(self, request: GangRequest) -> bool:
         """Return whether a gang may use the head's place: it ends before the head starts, or it will yield to the head."""

@@ -25,7 +25,7 @@ from corral.scheduler.policy.order import Order, joint
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.size_targets import SizeTargets
-from corral.scheduler.queues.waiting_queue import Group, Queue
+from corral.scheduler.queues.waiting_queue import Finding, Group, Queue
 
 ALIKE = 64
 """The most gangs per shape kept in a queue fork that answers a question about one gang."""
@@ -70,14 +70,15 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     are returned; they hold whether or not the placements are committed. Default parts take the place of those that
     fail, and the plan says which. `now` is in seconds since 1970.
     """
-    cluster.history.contention.note(_job_count(cluster, queue), now)
-    return _plan_without_faults(cluster, queue, policy, now)
+    jobs = _job_count(cluster, queue)
+    cluster.history.contention.note(jobs, now)
+    return _plan_without_faults(cluster, queue, policy, now, jobs)
 
 
-def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
+def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: float, jobs: int) -> Plan:
     faults: list[PartFault] = []
     begin_plan()
-    cluster.history.share = cluster.queues.total[0] / DEVICE / max(1, _job_count(cluster, queue))
+    cluster.history.share = cluster.queues.total[0] / DEVICE / max(1, jobs)
     while True:
         try:
             found = _plan(cluster, queue, policy, now)
@@ -91,7 +92,7 @@ def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: fl
 
 def _job_count(cluster: Cluster, queue: Queue) -> int:
     """Return how many jobs run or wait to start; O(waiting shapes)."""
-    waiting = sum(len(group.entries) for group in queue.groups.values() if group.starts)
+    waiting = sum([len(group.entries) for group in queue.groups.values() if group.starts])
     return len(cluster.gangs.by_job) + waiting
 
 
@@ -210,7 +211,7 @@ def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: floa
         group.fresh.add(entry.key)
     prepared = cluster.history.prepared
     try:
-        found = _plan_without_faults(cluster, twin, policy, now)
+        found = _plan_without_faults(cluster, twin, policy, now, _job_count(cluster, twin))
     finally:
         cluster.history.prepared = prepared  # a question changes nothing that the next plan follows
     return found, entry.reported if entry is not None else None
@@ -241,25 +242,22 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     each cycle, oldest figures first.
     """
     cluster = trial.cluster
+    firsts: dict[Finding, Group] = {}
     for group in queue.groups.values():
-        verdict = group.finding.verdict
-        if isinstance(verdict, Verdict) and verdict.valid_for_cycle:
-            group.verdict = None
+        firsts.setdefault(group.finding, group)
+    for finding in firsts:
+        if isinstance(finding.verdict, Verdict) and finding.verdict.valid_for_cycle:
+            finding.verdict = None
     if memory.freed_count == cluster.freed_count:
         return
     places = cluster.freed_since(memory.release_count)
     refused: list[tuple[int, Group]] = []
-    seen: set[int] = set()
-    for group in queue.groups.values():
-        finding = group.finding
-        if id(finding) in seen:
-            continue
-        seen.add(id(finding))
+    for finding, group in firsts.items():
         verdict = finding.verdict
         if isinstance(verdict, Verdict) and verdict.reasons.possible:
             request = group.entries[group.keys[0]].request
             if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):
-                group.verdict = None
+                finding.verdict = None
             else:
                 refused.append((verdict.freed_count, group))
     if len(refused) > _FEW_SHAPES:

@@ -53,10 +53,12 @@ class Refusals:
     def __init__(self) -> None:
         self._last: dict[Finding, RefusedGang] = {}
 
-    def note(self, group: Group, refusal: RefusedGang) -> None:
-        """Remember a refusal; one that is not the group's cached verdict holds for the gang alone."""
-        if isinstance(group.verdict, Verdict) and group.verdict.reasons is refusal.reasons:
+    def note(self, group: Group, refusal: RefusedGang) -> bool:
+        """Remember a refusal, unless it holds for the gang alone, as one that is not the group's cached verdict."""
+        noted = isinstance(group.verdict, Verdict) and group.verdict.reasons is refusal.reasons
+        if noted:
             self._last[group.finding] = refusal
+        return noted
 
     def of(self, group: Group, entry: Entry, changes: int, kept: Set[JobId]) -> RefusedGang | None:
         """Return the refusal that holds for a gang, unless it is `passable`; None if it must be looked at.

@@ -1,0 +1,51 @@
+"""`corral audit`: who did what, by which rule, and what was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from corral.cli.connection import connect
+from corral.cli.output import output_option, paint, say, show, table
+from corral.cli.paging import items
+from corral.cli.since import time_before
+
+if TYPE_CHECKING:
+    from corral.client.schema import AuditRecord
+
+
+@click.command("audit")
+@click.option("--by", default="", metavar="NAME", help="Only what this account did or was refused.")
+@click.option("--action", default="", metavar="ACTION", help="Only an action or a kind of them: job.stop, job.")
+@click.option("--resource", default="", metavar="RESOURCE", help="Only a resource or a kind of them: user:ada, user.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
+@click.option("--since", default="", metavar="DURATION", help="How far to look back, such as 12h or 90d.")
+@click.option("--until", default="", metavar="DURATION", help="Only what is older than this, such as 1h.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most lines to list.")
+@output_option
+def audit_command(
+    by: str, action: str, resource: str, refused: bool, since: str, until: str, limit: int, output: str
+) -> None:
+    """List the audit log, the latest line first (administrators).
+
+    \b
+    corral audit --since 1d --until 12h
+    corral audit --refused --by ada
+    corral audit --resource queue:research -o json
+    """
+    which = {"by": by, "action": action, "resource": resource, "refused": refused}
+    times = {"begin": time_before(since), "end": time_before(until, "--until")}
+    with connect() as client:
+        found = items(client.audit, limit, **which, **times)
+    if show(found, output, names=[str(each["seq"]) for each in found]):
+        return
+    if not found:
+        say("The audit log has no such line.")
+        return
+    click.echo(table(("AT", "BY", "ACTION", "RESOURCE", "RULE", ""), [_row(each) for each in found]))
+
+
+def _row(line: AuditRecord) -> tuple[str, ...]:
+    refused = "" if line["allowed"] else paint("refused", "red")
+    return line["at"], line["actor"], line["action"], line["resource"], line["rule"], refused

@@ -1,0 +1,1 @@
+"""What tasks checked before their commands began: the network of a gang, and their machines."""
