@@ -16,10 +16,11 @@ const serviceWorker: Plugin = {
   generateBundle: {
     order: 'post',
     handler(_, bundle) {
-      const files = Object.keys(bundle).filter((name) => name.startsWith('assets/')).sort();
+      const files = ['recover.js', ...Object.keys(bundle).filter((name) => name.startsWith('assets/')).sort()];
       const template = readFileSync(new URL('./src/sw.js', import.meta.url), 'utf8');
+      const recover = readFileSync(new URL('./public/recover.js', import.meta.url), 'utf8');
       const page = bundle['index.html'];
-      const hash = createHash('sha256').update(template).update(files.join()).update(page?.type === 'asset' ? page.source : '');
+      const hash = createHash('sha256').update(template).update(recover).update(files.join()).update(page?.type === 'asset' ? page.source : '');
       const source = template
         .replace('__VERSION__', hash.digest('hex').slice(0, 12))
         .replace('__FILES__', JSON.stringify(files.map((name) => `/${name}`)));

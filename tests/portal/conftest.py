@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from corral.client import Client
 from corral.kernel.errors import NotFound
 from tests.conftest import IN_CI, ROOT
+from tests.portal import steady_network
 from tests.portal.harness import NAMED, Portal, Watch, open_context, serving
 
 expect.set_options(timeout=60_000)
@@ -35,7 +37,10 @@ def browser() -> Browser:
     if not _OPEN:
         playwright = _BROWSER.enter_context(sync_playwright())
         arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {NAMED} 127.0.0.1"]
-        _OPEN.append(playwright.chromium.launch(executable_path=found, args=arguments))
+        surroundings: dict[str, str | float | bool] = {**os.environ, steady_network.PROGRAM: found}
+        _OPEN.append(
+            playwright.chromium.launch(executable_path=steady_network.__file__, args=arguments, env=surroundings)
+        )
         _BROWSER.callback(_close)
     return _OPEN[0]
 

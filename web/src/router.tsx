@@ -1,6 +1,6 @@
 /** The pages and their addresses. Search parameters are plain text, so that addresses can be read and written by hand. */
 
-import { QueryClient } from '@tanstack/react-query';
+import { QueryCache, QueryClient } from '@tanstack/react-query';
 import {
   createRootRouteWithContext,
   createRoute,
@@ -12,6 +12,7 @@ import {
 import { ApiError, session } from './api/client';
 import * as ask from './api/queries';
 import { Shell } from './components/Shell';
+import { arrived, comeBack } from './lib/offline';
 import { Jobs } from './pages/Jobs';
 import { Broken, NotFound } from './pages/Lost';
 import { SignIn } from './pages/SignIn';
@@ -26,7 +27,11 @@ function texts<const Name extends string>(...names: Name[]): (search: Text) => {
     ) as { [Each in Name]?: string };
 }
 
-export const client = new QueryClient({
+/** The component of a page, whose files are loaded when it is first opened. */
+const pageOf: typeof lazyRouteComponent = (importer, name) => lazyRouteComponent(() => arrived(importer()), name);
+
+export const client: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: (error) => comeBack(client, error) }),
   defaultOptions: {
     queries: {
       staleTime: 2_000,
@@ -73,205 +78,205 @@ const jobs = createRoute({
 const home = createRoute({
   getParentRoute: () => frame,
   path: '/home',
-  component: lazyRouteComponent(() => import('./pages/Home'), 'Home'),
+  component: pageOf(() => import('./pages/Home'), 'Home'),
 });
 
 const job = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref',
   validateSearch: texts('tab', 'task', 'attempt', 'find', 'kind', 'role', 'state', 'profile', 'before', 'output', 'path', 'file', 'exit', 'node'),
-  component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
+  component: pageOf(() => import('./pages/Job'), 'Job'),
 });
 
 const compare = createRoute({
   getParentRoute: () => frame,
   path: '/compare',
   validateSearch: texts('job', 'with'),
-  component: lazyRouteComponent(() => import('./pages/Compare'), 'Compare'),
+  component: pageOf(() => import('./pages/Compare'), 'Compare'),
 });
 
 const openService = createRoute({
   getParentRoute: () => frame,
   path: '/jobs/$ref/open/$task/$port',
   validateSearch: texts('wait'),
-  component: lazyRouteComponent(() => import('./pages/OpenService'), 'OpenService'),
+  component: pageOf(() => import('./pages/OpenService'), 'OpenService'),
 });
 
 const submit = createRoute({
   getParentRoute: () => frame,
   path: '/submit',
   validateSearch: texts('from', 'template'),
-  component: lazyRouteComponent(() => import('./pages/Submit'), 'Submit'),
+  component: pageOf(() => import('./pages/Submit'), 'Submit'),
 });
 
 const templates = createRoute({
   getParentRoute: () => frame,
   path: '/templates',
   validateSearch: texts('q', 'kind', 'whose', 'page'),
-  component: lazyRouteComponent(() => import('./pages/Templates'), 'Templates'),
+  component: pageOf(() => import('./pages/Templates'), 'Templates'),
 });
 
 const template = createRoute({
   getParentRoute: () => frame,
   path: '/templates/$kind/$name',
   validateSearch: texts('version'),
-  component: lazyRouteComponent(() => import('./pages/Template'), 'Template'),
+  component: pageOf(() => import('./pages/Template'), 'Template'),
 });
 
 const notebook = createRoute({
   getParentRoute: () => frame,
   path: '/notebook',
-  component: lazyRouteComponent(() => import('./pages/Notebook'), 'Notebook'),
+  component: pageOf(() => import('./pages/Notebook'), 'Notebook'),
 });
 
 const nodes = createRoute({
   getParentRoute: () => frame,
   path: '/nodes',
   validateSearch: texts('q', 'node'),
-  component: lazyRouteComponent(() => import('./pages/Nodes'), 'Nodes'),
+  component: pageOf(() => import('./pages/Nodes'), 'Nodes'),
 });
 
 const alerts = createRoute({
   getParentRoute: () => frame,
   path: '/alerts',
   validateSearch: texts('q'),
-  component: lazyRouteComponent(() => import('./pages/Alerts'), 'Alerts'),
+  component: pageOf(() => import('./pages/Alerts'), 'Alerts'),
 });
 
 const usage = createRoute({
   getParentRoute: () => frame,
   path: '/usage',
   validateSearch: texts('by', 'days', 'from', 'to', 'user', 'queue', 'show'),
-  component: lazyRouteComponent(() => import('./pages/Usage'), 'Usage'),
+  component: pageOf(() => import('./pages/Usage'), 'Usage'),
 });
 
 const efficiency = createRoute({
   getParentRoute: () => frame,
   path: '/efficiency',
   validateSearch: texts('days', 'from', 'to', 'user', 'queue'),
-  component: lazyRouteComponent(() => import('./pages/Efficiency'), 'Efficiency'),
+  component: pageOf(() => import('./pages/Efficiency'), 'Efficiency'),
 });
 
 const fairness = createRoute({
   getParentRoute: () => frame,
   path: '/fairness',
   validateSearch: texts('week'),
-  component: lazyRouteComponent(() => import('./pages/Fairness'), 'Fairness'),
+  component: pageOf(() => import('./pages/Fairness'), 'Fairness'),
 });
 
 const idle = createRoute({
   getParentRoute: () => frame,
   path: '/idle',
   validateSearch: texts('q'),
-  component: lazyRouteComponent(() => import('./pages/Idle'), 'Idle'),
+  component: pageOf(() => import('./pages/Idle'), 'Idle'),
 });
 
 const timeline = createRoute({
   getParentRoute: () => frame,
   path: '/timeline',
   validateSearch: texts('node', 'hours'),
-  component: lazyRouteComponent(() => import('./pages/DeviceTimeline'), 'DeviceTimelinePage'),
+  component: pageOf(() => import('./pages/DeviceTimeline'), 'DeviceTimelinePage'),
 });
 
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
   validateSearch: texts('document', 'revision', 'against', 'edit', 'new'),
-  component: lazyRouteComponent(() => import('./pages/Configuration'), 'Configuration'),
+  component: pageOf(() => import('./pages/Configuration'), 'Configuration'),
 });
 
 const queues = createRoute({
   getParentRoute: () => frame,
   path: '/queues',
   validateSearch: texts('queue', 'resource'),
-  component: lazyRouteComponent(() => import('./pages/Queues'), 'Queues'),
+  component: pageOf(() => import('./pages/Queues'), 'Queues'),
 });
 
 const line = createRoute({
   getParentRoute: () => frame,
   path: '/line',
   validateSearch: texts('queue', 'job'),
-  component: lazyRouteComponent(() => import('./pages/Line'), 'Line'),
+  component: pageOf(() => import('./pages/Line'), 'Line'),
 });
 
 const receipts = createRoute({
   getParentRoute: () => frame,
   path: '/receipts',
   validateSearch: texts('queue'),
-  component: lazyRouteComponent(() => import('./pages/Receipts'), 'Receipts'),
+  component: pageOf(() => import('./pages/Receipts'), 'Receipts'),
 });
 
 const estimates = createRoute({
   getParentRoute: () => frame,
   path: '/estimates',
   validateSearch: texts('queue', 'days'),
-  component: lazyRouteComponent(() => import('./pages/Estimates'), 'Estimates'),
+  component: pageOf(() => import('./pages/Estimates'), 'Estimates'),
 });
 
 const whatIf = createRoute({
   getParentRoute: () => frame,
   path: '/what-if',
-  component: lazyRouteComponent(() => import('./pages/WhatIf'), 'WhatIf'),
+  component: pageOf(() => import('./pages/WhatIf'), 'WhatIf'),
 });
 
 const policyShadow = createRoute({
   getParentRoute: () => frame,
   path: '/policy-shadow',
   validateSearch: texts('policy', 'documents', 'hours', 'anew', 'comparison'),
-  component: lazyRouteComponent(() => import('./pages/PolicyShadow'), 'PolicyShadow'),
+  component: pageOf(() => import('./pages/PolicyShadow'), 'PolicyShadow'),
 });
 
 const benchmarks = createRoute({
   getParentRoute: () => frame,
   path: '/benchmarks',
   validateSearch: texts('node', 'metric', 'before', 'after'),
-  component: lazyRouteComponent(() => import('./pages/Benchmarks'), 'Benchmarks'),
+  component: pageOf(() => import('./pages/Benchmarks'), 'Benchmarks'),
 });
 
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
-  component: lazyRouteComponent(() => import('./pages/Account'), 'Account'),
+  component: pageOf(() => import('./pages/Account'), 'Account'),
 });
 
 const storages = createRoute({
   getParentRoute: () => frame,
   path: '/storages',
-  component: lazyRouteComponent(() => import('./pages/Storages'), 'Storages'),
+  component: pageOf(() => import('./pages/Storages'), 'Storages'),
 });
 
 const storage = createRoute({
   getParentRoute: () => frame,
   path: '/storages/$name',
   validateSearch: texts('path', 'file'),
-  component: lazyRouteComponent(() => import('./pages/Storage'), 'Storage'),
+  component: pageOf(() => import('./pages/Storage'), 'Storage'),
 });
 
 const users = createRoute({
   getParentRoute: () => frame,
   path: '/users',
   validateSearch: texts('q'),
-  component: lazyRouteComponent(() => import('./pages/Users'), 'Users'),
+  component: pageOf(() => import('./pages/Users'), 'Users'),
 });
 
 const batch = createRoute({
   getParentRoute: () => frame,
   path: '/users/batch',
-  component: lazyRouteComponent(() => import('./pages/UsersBatch'), 'UsersBatch'),
+  component: pageOf(() => import('./pages/UsersBatch'), 'UsersBatch'),
 });
 
 const audit = createRoute({
   getParentRoute: () => frame,
   path: '/audit',
   validateSearch: texts('by', 'action', 'resource', 'refused', 'days'),
-  component: lazyRouteComponent(() => import('./pages/Audit'), 'Audit'),
+  component: pageOf(() => import('./pages/Audit'), 'Audit'),
 });
 
 const groups = createRoute({
   getParentRoute: () => frame,
   path: '/groups',
   validateSearch: texts('group'),
-  component: lazyRouteComponent(() => import('./pages/Groups'), 'Groups'),
+  component: pageOf(() => import('./pages/Groups'), 'Groups'),
 });
 
 const pages = [

@@ -1,5 +1,6 @@
 /** The page while the server is down: kept by a service worker where the browser has one, and shown again by itself. */
 
+import type { QueryClient } from '@tanstack/react-query';
 import { ApiError } from '../api/client';
 
 /** Statuses by which a proxy says that the server behind it is down; 0 is no answer at all. */
@@ -29,4 +30,31 @@ export async function answers(signal: AbortSignal, pause = 2_000): Promise<void>
     if (!signal.aborted && !DOWN.includes(status)) return;
   }
   await new Promise(() => undefined);
+}
+
+/**
+ * The module of a page.
+ *
+ * Throws an outage when one of its files did not come. The router would meet the browser's own error by a reload, and only by one: where
+ * that did not help, its page stayed empty.
+ */
+export async function arrived<Module>(module: Promise<Module>): Promise<Module> {
+  try {
+    return await module;
+  } catch (error) {
+    throw isOutage(error) ? new ApiError(0, 'unreachable', 'A file of this page did not come.') : error;
+  }
+}
+
+const lost = (error: unknown) => error instanceof ApiError && error.status === 0;
+const waiting = new WeakSet<QueryClient>();
+
+/** Once the server answers, ask again what it did not answer: a connection can break while the server is up, as when a network changes. */
+export function comeBack(client: QueryClient, error: unknown, pause = 2_000): void {
+  if (!lost(error) || waiting.has(client)) return;
+  waiting.add(client);
+  void answers(new AbortController().signal, pause).then(() => {
+    waiting.delete(client);
+    void client.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' && lost(state.error) });
+  });
 }
