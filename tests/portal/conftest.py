@@ -37,7 +37,7 @@ def browser() -> Browser:
     if not _OPEN:
         playwright = _BROWSER.enter_context(sync_playwright())
         arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {NAMED} 127.0.0.1"]
-        surroundings: dict[str, str | float | bool] = {**os.environ, steady_network.PROGRAM: found}
+        surroundings: dict[str, str | float | bool] = {**os.environ, steady_network.PROGRAM: str(found)}
         _OPEN.append(
             playwright.chromium.launch(executable_path=steady_network.__file__, args=arguments, env=surroundings)
         )
