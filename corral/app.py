@@ -108,6 +108,7 @@ async def _front(settings: Settings) -> None:
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
+    from corral.service.people.monitoring_token import MonitoringToken
     from corral.service.service import Service
     from corral.service.tenant_settings import tenant_options
     from corral.service.tenants import compose_tenants
@@ -147,6 +148,8 @@ async def _front(settings: Settings) -> None:
         allowance=allowance_of(settings, disk_limit(chosen)),
     )
     service = Service(context)
+    if settings.monitoring_token_file is not None:
+        service.authentication.accept_monitoring(MonitoringToken(settings.monitoring_token_file, clock))
     options = tenant_options(settings.of_others)
     application = create_app(
         service,

@@ -368,6 +368,11 @@ class Settings(BaseSettings):
     prometheus_token_file: Path | None = Field(
         default=None, description="A file with the bearer token for that Prometheus, if it needs one."
     )
+    monitoring_token_file: Path | None = Field(
+        default=None,
+        description="A file with a token of 16 to 1,000 characters, with which a Prometheus reads the whole page of "
+        "`/metrics` and its Alertmanager tells alerts; it is good for nothing else.",
+    )
     locality_seconds: float = Field(
         default=1.0,
         ge=0,

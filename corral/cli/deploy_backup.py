@@ -22,9 +22,9 @@ def backup(hosts: Hosts, list_path: Path, target: Path) -> int:
     from corral.deploy.remote.backup import take
     from corral.deploy.remote.ssh import NotReached
 
-    head = _head(hosts)
+    heads = _heads(hosts)
     try:
-        manifest = asyncio.run(take(hosts, head, list_path.absolute(), target))
+        manifest = asyncio.run(take(hosts, heads, list_path.absolute(), target, _told))
     except NotReached as error:
         raise CorralError("no-backup", f"{error.refusal.message}.") from None
     for name, part in manifest.parts.items():
@@ -41,7 +41,7 @@ def restore(hosts: Hosts, list_path: Path, source: Path, cluster: str, other: st
 
     if cluster != hosts.cluster:
         raise InvalidInput("other-cluster", f"The list is of the cluster {hosts.cluster}: repeat that name.")
-    head = _head(hosts)
+    head = _heads(hosts)[0]
     with tempfile.TemporaryDirectory(dir=source.absolute().parent, prefix=".corral-restore-") as folder:
         manifest, files = read(source, Path(folder))
         if manifest.cluster != (other or hosts.cluster):
@@ -57,10 +57,14 @@ def restore(hosts: Hosts, list_path: Path, source: Path, cluster: str, other: st
     return OK
 
 
-def _head(hosts: Hosts) -> Host:
+def _told(name: str, says: str) -> None:
+    say(f"{name}: {says}.")
+
+
+def _heads(hosts: Hosts) -> list[Host]:
     from corral.deploy.checks.components import control_planes
 
     planes = control_planes(hosts)
     if hosts.corral is None or not planes:
         raise InvalidInput("no-corral", "The list of hosts does not ask for Corral: add the section corral.")
-    return planes[0]
+    return planes

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from corral.model.store_writes import SubmitLimit
+
+MONITORING: Final = "monitoring"
+"""The kind of the token with which a Prometheus and its Alertmanager call."""
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -16,7 +21,7 @@ class Actor(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
     token_id: str = ""
     kind: str = "api"
-    """The kind of its token: `session`, `api`, `application`, `object`, `job`, or the name of a tenant."""
+    """The kind of its token: `session`, `api`, `application`, `object`, `job`, `monitoring`, or the name of a tenant."""
     job: str = ""
     """The id of the job that the token belongs to."""
     queues: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ ROOT = Actor("root", "admin")
 JOB = Actor("ann", "job", kind="job", job="j1")
 APP = Actor("ann", kind="application")
 ROOTS_APP = Actor("root", "admin", kind="application")
+PROMETHEUS = Actor("(monitoring)", kind="monitoring")
 ANNS = Resource("job", "j1", owner="ann")
 OTHER = Resource("job", "j2", owner="ann")
 
@@ -38,6 +39,11 @@ CASES = [
     (JOB, "runtime.report", OTHER, False, "job-token-only-runtime"),
     (JOB, "job.stop", ANNS, False, "job-token-only-runtime"),
     (JOB, "job.read", ANNS, False, "job-token-only-runtime"),
+    (PROMETHEUS, "metrics.read", Resource("queue"), True, "monitoring-token"),
+    (PROMETHEUS, "alert.tell", Resource("alert"), True, "monitoring-token"),
+    (PROMETHEUS, "alert.silence", Resource("alert"), False, "monitoring-token-only"),
+    (PROMETHEUS, "job.list", Resource("job"), False, "monitoring-token-only"),
+    (PROMETHEUS, "user.read", Resource("user", owner="(monitoring)"), False, "monitoring-token-only"),
     (ROOT, "runtime.peers", ANNS, False, "runtime-needs-job-token"),
     (ANN, "runtime.report", ANNS, False, "runtime-needs-job-token"),
     (ROOT, "job.stop", ANNS, True, "administrator"),

@@ -243,6 +243,29 @@ class Corral(SpecModel):
     values: ChartValues = Field("", description="Further values of the chart, in YAML.")
 
 
+class Monitoring(SpecModel):
+    """Prometheus and Alertmanager in the cluster, which read Corral and tell it what fires; a part of Corral's chart."""
+
+    host: Name = Field(description="The host that runs both and has their data on disk, a name below hosts.")
+    prometheus: Image = Field(description="Prometheus' image with its tag; the bundle has it.")
+    alertmanager: Image = Field(description="Alertmanager's image with its tag; the bundle has it.")
+    node_exporter: Image | Literal[""] = Field(
+        "", description="Node exporter's image with its tag, for every node; without it none is installed."
+    )
+    folder: Folder = Field(
+        "", description="The folder that corral-monitoring is made in; without it the host's dataFolder, else /var/lib."
+    )
+    retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="Days for which Prometheus keeps series."
+    )
+    retention_size: Memory = Field(
+        "", description='Bytes that the series take at most, such as "100Gi"; without it days alone bound them.'
+    )
+    boards: bool = Field(
+        False, description="Whether the boards and the data source are made for a Grafana that looks for their labels."
+    )
+
+
 class Volume(SpecModel):
     """A folder of a host as a local volume of Kubernetes, for one claim of the class corral-local."""
 
@@ -289,4 +312,7 @@ class HostsDocument(SpecModel):
     )
     corral: Corral | None = Field(
         None, description="Corral itself in the cluster; without it, `up` ends with Kubernetes."
+    )
+    monitoring: Monitoring | None = Field(
+        None, description="Prometheus and Alertmanager in the cluster; without it there are none."
     )

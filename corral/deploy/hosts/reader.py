@@ -9,12 +9,24 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corral.deploy.hosts.document import Corral, HostEntry, HostsDocument, Kubernetes, Machine, Sku, Ssh, Volume
+from corral.deploy.hosts.document import (
+    Corral,
+    HostEntry,
+    HostsDocument,
+    Kubernetes,
+    Machine,
+    Monitoring,
+    Sku,
+    Ssh,
+    Volume,
+)
 from corral.spec.errors import Problem, SpecError, describe, did_you_mean
 from corral.spec.validation_messages import problems_of
 from corral.spec.yaml_source import Source, parse_source
 
 SSH_PORT: Final = 22
+DATA_FOLDER: Final = "/var/lib"
+"""Where the folders of data are made on a host that has no folder for data."""
 CONTROL_PLANE: Final = "control-plane"
 _CONTROL_PLANES: Final = (0, 1, 3, 5)
 """How many hosts may be the control plane: with an even number the loss of half of them ends it."""
@@ -54,6 +66,25 @@ class Hosts:
     volumes: Mapping[str, Volume] = field(default_factory=dict)
     certificate: str = ""
     """The chain (PEM) that the list gives to the portal, once its file is read."""
+    monitoring: Monitoring | None = None
+
+    @property
+    def monitoring_folder(self) -> str:
+        """The folder of the data of Prometheus and Alertmanager on their host; "" where there are none."""
+        if self.monitoring is None:
+            return ""
+        host = self.named(self.monitoring.host)
+        above = self.monitoring.folder or (host.data_folder if host else "") or DATA_FOLDER
+        return f"{above.rstrip('/')}/corral-monitoring"
+
+    @property
+    def corral_folder(self) -> str:
+        """The folder of Corral's database, logs and code on its host; "" where the list does not ask for it."""
+        if self.corral is None:
+            return ""
+        host = self.named(self.corral.host)
+        above = self.corral.folder or (host.data_folder if host else "") or DATA_FOLDER
+        return f"{above.rstrip('/')}/corral-data"
 
     def named(self, name: str) -> Host | None:
         """The host of that name, if there is one."""
@@ -85,11 +116,16 @@ def _read(source: Source) -> Hosts:
         *_in_roles(source, document, hosts),
         *_clashes(source, document),
         *_of_corral(source, document, hosts),
-        *_of_volumes(source, document, hosts),
     ]
     if problems:
         raise SpecError(problems)
-    return Hosts(document.cluster, hosts, document.kubernetes, document.corral, document.volumes)
+    whole = Hosts(
+        document.cluster, hosts, document.kubernetes, document.corral, document.volumes, monitoring=document.monitoring
+    )
+    problems = [*_of_volumes(source, document, whole), *_of_monitoring(source, document, whole)]
+    if problems:
+        raise SpecError(problems)
+    return whole
 
 
 def _inconsistencies(document: HostsDocument) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -168,10 +204,14 @@ def _of_corral(source: Source, document: HostsDocument, hosts: tuple[Host, ...])
         yield source.problem(("corral",), "certificate and key are given together", at_key=True)
 
 
-def _of_volumes(source: Source, document: HostsDocument, hosts: tuple[Host, ...]) -> Iterator[Problem]:
-    """A volume of a host that is no node; two volumes in one folder, or one within another."""
-    nodes = {host.name for host in hosts if {CONTROL_PLANE, "worker"} & set(host.roles)}
+def _of_volumes(source: Source, document: HostsDocument, whole: Hosts) -> Iterator[Problem]:
+    """A volume of a host that is no node; two volumes in one folder, or one within another or within other data."""
+    nodes = _nodes(whole.hosts)
     taken: list[tuple[str, str, str]] = []
+    if document.corral is not None:
+        taken.append(("Corral's data", document.corral.host, f"{whole.corral_folder}/"))
+    if document.monitoring is not None:
+        taken.append(("the data of monitoring", document.monitoring.host, f"{whole.monitoring_folder}/"))
     for name, volume in document.volumes.items():
         if volume.host not in document.hosts:
             hint = did_you_mean(volume.host, document.hosts)
@@ -182,9 +222,33 @@ def _of_volumes(source: Source, document: HostsDocument, hosts: tuple[Host, ...]
             yield source.problem(("volumes", name), 'size is needed, such as "500Gi"', at_key=True)
         folder = volume.folder.rstrip("/") + "/"
         for other, host, there in taken:
-            if host == volume.host and (folder.startswith(there) or there.startswith(folder)):
+            if host == volume.host and _overlap(folder, there):
                 yield source.problem(("volumes", name, "folder"), f"{volume.folder} is a folder of {other} already")
         taken.append((name, volume.host, folder))
+
+
+def _of_monitoring(source: Source, document: HostsDocument, whole: Hosts) -> Iterator[Problem]:
+    """Monitoring without Corral; a host of it that is no node."""
+    chosen = document.monitoring
+    if chosen is None:
+        return
+    if document.corral is None:
+        yield source.problem(("monitoring",), "it is a part of Corral's chart: add the section corral", at_key=True)
+    if chosen.host not in document.hosts:
+        hint = did_you_mean(chosen.host, document.hosts)
+        yield source.problem(("monitoring", "host"), f"there is no {describe(chosen.host)} below hosts{hint}")
+    elif chosen.host not in _nodes(whole.hosts):
+        yield source.problem(("monitoring", "host"), f"{chosen.host} is neither a control plane nor a worker")
+
+
+def _nodes(hosts: tuple[Host, ...]) -> set[str]:
+    """The names of the hosts that are nodes of Kubernetes."""
+    return {host.name for host in hosts if {CONTROL_PLANE, "worker"} & set(host.roles)}
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether of two folders, each with a stroke at its end, one is within the other."""
+    return one.startswith(other) or other.startswith(one)
 
 
 def _clashes(source: Source, document: HostsDocument) -> Iterator[Problem]:

@@ -57,6 +57,13 @@ kubernetes:
 #   # address: corral.example.org   # of the portal, port 30443
 #   # certificate: portal.crt       # else it makes one of its own
 #   # key: portal.key
+#
+# Prometheus and Alertmanager, which read Corral and tell it what fires.
+# monitoring:
+#   host: head1                     # runs both; its disk has their data
+#   prometheus: registry.example/prometheus:3.5.0
+#   alertmanager: registry.example/alertmanager:0.28.1
+#   # retentionDays: 90             # 30 without it
 """
 
 

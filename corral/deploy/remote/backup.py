@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -20,16 +21,23 @@ from corral.deploy.steps.script import alone_script_of, question_of, script_of
 from corral.deploy.steps.step import Step
 
 _SECONDS: Final = 4 * 3600
+_SECONDS_TO_ANSWER: Final = 60
 _MOST_OUTPUT: Final = 4 * 1024 * 1024
+Told = Callable[[str, str], None]
+"""Called with a host's name and why another one is asked."""
 _FUNCTIONS: Final = Path(__file__).with_name("do.sh")
 
 
-async def take(hosts: Hosts, head: Host, list_path: Path, target: Path) -> Manifest:
-    """Write the backup of a cluster to a new file. Raises NotReached, or CorralError."""
+async def take(hosts: Hosts, heads: Sequence[Host], list_path: Path, target: Path, told: Told) -> Manifest:
+    """Write the backup of a cluster to a new file, by the first control plane that answers.
+
+    Raises NotReached, or CorralError.
+    """
     assert hosts.corral is not None
     functions = _FUNCTIONS.read_text(encoding="utf-8")
-    root = f"{as_root(head)}sh -s"
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+        head = await _first_that_answers(ssh, heads, functions, told)
+        root = f"{as_root(head)}sh -s"
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".corral-backup-") as scratch:
             folder = Path(scratch)
             gather = alone_script_of(functions, "prepare_backup", hosts.corral.namespace)
@@ -65,6 +73,26 @@ async def give_back(hosts: Hosts, head: Host, list_path: Path, manifest: Manifes
         answer = await ssh.ask(head, f"{as_root(head)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
         _must_be_good(head, answer.code, answer.output, "restore Corral's store")
     return last_error(answer.output.decode(errors="replace"))
+
+
+async def _first_that_answers(ssh: Ssh, heads: Sequence[Host], functions: str, told: Told) -> Host:
+    """The first control plane that is reached and whose Kubernetes answers it.
+
+    Raises NotReached with the refusal of the last one.
+    """
+    text = question_of(functions, "answers")
+    refusal = Refusal("the list has no control plane", "Add one to the list.")
+    for head in heads:
+        try:
+            answer = await ssh.ask(head, f"{as_root(head)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS_TO_ANSWER)
+            _must_be_good(head, answer.code, answer.output, "ask its Kubernetes")
+        except NotReached as error:
+            refusal = error.refusal
+            if head is not heads[-1]:
+                told(head.name, f"{refusal.message}; asking the next control plane")
+        else:
+            return head
+    raise NotReached(refusal)
 
 
 def _must_be_good(head: Host, code: int, output: bytes, what: str) -> None:

@@ -327,6 +327,9 @@ print_link() {
   kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral sign-in-link --first
 }
 
+# answers: whether this control plane has a Kubernetes that answers it.
+answers() { kubectl --kubeconfig $ADMIN --request-timeout=30s get --raw /readyz; }
+
 # prepare_backup NAMESPACE: gather what a new cluster cannot make again: Corral's store and key, the portal's certificate,
 # and the authorities of Kubernetes. Only root sees into the folder; drop_backup removes it.
 prepare_backup() {
@@ -340,10 +343,20 @@ gather() {
   kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral backup - >"$BACKUP/store.db" &&
     kubectl --kubeconfig $ADMIN -n "$1" get secret corral-key -o 'jsonpath={.data.key}' >"$BACKUP/key.base64" &&
     base64 -d <"$BACKUP/key.base64" >"$BACKUP/corral.key" && rm "$BACKUP/key.base64" &&
-    cp /etc/kubernetes/corral-portal.pem "$BACKUP/portal.pem" && cd /etc/kubernetes/pki &&
+    gather_portal "$1" && cd /etc/kubernetes/pki &&
     for file in ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key; do
       cp $file "$BACKUP/pki/$file" || return
     done
+}
+
+# gather_portal NAMESPACE: one control plane has the portal's file, and the cluster has it for the others.
+gather_portal() {
+  [ ! -e /etc/kubernetes/corral-portal.pem ] || { cp /etc/kubernetes/corral-portal.pem "$BACKUP/portal.pem"; return; }
+  for part in 'tls\.key' 'tls\.crt'; do
+    kubectl --kubeconfig $ADMIN -n "$1" get secret corral-portal -o "jsonpath={.data.$part}" >"$BACKUP/portal.base64" &&
+      [ -s "$BACKUP/portal.base64" ] && base64 -d <"$BACKUP/portal.base64" >>"$BACKUP/portal.pem" || return
+  done
+  rm "$BACKUP/portal.base64"
 }
 
 drop_backup() { rm -rf "$BACKUP"; }

@@ -28,7 +28,7 @@ _LICENCES: Final = dict.fromkeys(
     (
         "containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubeadm", "kubectl", "kubelet", "helm", "bridge",
         "flannel", "host-local", "loopback", "portmap", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-        "kube-proxy", "etcd", "coredns", "pause",
+        "kube-proxy", "etcd", "coredns", "pause", "prometheus", "alertmanager", "node-exporter",
     ),
     _APACHE,
 ) | {"postgres": "PostgreSQL", "busybox": "GPL-2.0-only"}  # fmt: skip

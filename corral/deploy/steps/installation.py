@@ -18,7 +18,7 @@ from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.ours import MARK
 from corral.deploy.hosts.document import Corral
 from corral.deploy.hosts.reader import Host, Hosts
-from corral.deploy.steps import files
+from corral.deploy.steps import files, monitoring
 from corral.deploy.steps.bundle import CHART, HELM, Bundle, listing
 from corral.deploy.steps.step import Portal, Step
 from corral.kernel.certificate import first_certificate
@@ -30,8 +30,6 @@ WRITE_CERTIFICATE: Final = "write_certificate"
 RELEASE: Final = "corral"
 TLS_SECRET: Final = "corral-portal"
 AGENT_SECRET: Final = "corral-agent"
-_FOLDER: Final = "corral-data"
-_DEFAULT_FOLDER: Final = "/var/lib"
 _SERVER_USER, _DATABASE_USER = 1000, 999
 """The users of both pods, unless the chart's further values say otherwise."""
 _OWN: Final = re.compile(r"# Corral's own certificate for (?P<address>\S{1,300}) until (?P<end>\d{1,11})\n")
@@ -58,10 +56,7 @@ class Installation:
     @property
     def data_folder(self) -> str:
         """The folder of the database, logs and code, on the chosen host."""
-        host = self.hosts.named(self.chosen.host)
-        return f"{self.chosen.folder or (host.data_folder if host else '') or _DEFAULT_FOLDER}/{_FOLDER}".replace(
-            "//", "/"
-        )
+        return self.hosts.corral_folder
 
     def values(self, bundle: Bundle) -> dict[str, Any]:
         """The chart's values: those of the list over our own."""
@@ -92,12 +87,19 @@ class Installation:
             own["devicePlugin"] = {"enabled": True, "devices": self.chosen.devices}
         if self.chosen.node_agents:
             own["nodeAgent"] = {"enabled": True, "tokenSecret": AGENT_SECRET}
+        if self.hosts.monitoring is not None:
+            own["monitoring"] = monitoring.values_of(self.hosts, self.hosts.monitoring, bundle)
         return _merged(own, self._further)
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the chart that the list asks for besides the server, in words."""
-        asked = (("the device plugin", bool(self.chosen.devices)), ("an agent on each node", self.chosen.node_agents))
+        asked = (
+            ("the device plugin", bool(self.chosen.devices)),
+            ("an agent on each node", self.chosen.node_agents),
+            ("Prometheus", self.hosts.monitoring is not None),
+            ("Alertmanager", self.hosts.monitoring is not None),
+        )
         return tuple(name for name, wanted in asked if wanted)
 
     def values_text(self, bundle: Bundle) -> str:
@@ -105,18 +107,31 @@ class Installation:
         chart = bundle.chart.digest if bundle.chart else ""
         return f"{MARK}# The chart has the SHA-256 {chart}.\n" + yaml.safe_dump(self.values(bundle), sort_keys=False)
 
-    def data_text(self) -> str:
-        """The folders of the data, each with its user."""
-        merged = _merged({"user": _SERVER_USER, "database": {"trial": {"user": _DATABASE_USER}}}, self._further)
-        users = {"database": merged["database"]["trial"]["user"], "blobs": merged["user"]}
-        return MARK + "".join(f"{user} {self.data_folder}/{name}\n" for name, user in users.items())
+    def data_of(self, host: str) -> Mapping[str, Any]:
+        """The users of the folders of data that a host has, by folder."""
+        merged = _merged(
+            {
+                "user": _SERVER_USER,
+                "database": {"trial": {"user": _DATABASE_USER}},
+                "monitoring": {"user": monitoring.USER},
+            },
+            self._further,
+        )
+        found: dict[str, Any] = {}
+        if host == self.chosen.host:
+            found[f"{self.data_folder}/database"] = merged["database"]["trial"]["user"]
+            found[f"{self.data_folder}/blobs"] = merged["user"]
+        if self.hosts.monitoring is not None and host == self.hosts.monitoring.host:
+            found[monitoring.data_folder(self.hosts)] = merged["monitoring"]["user"]
+        return found
 
     def missing(self, bundle: Bundle) -> Iterator[str]:
         """What a bundle lacks of it."""
         for what, there in ((HELM, bundle.helm), (CHART, bundle.chart)):
             if there is None:
                 yield f"the bundle has no {what}, and the list asks for Corral"
-        for image in (self.chosen.image, self.chosen.postgresql):
+        of_monitoring = monitoring.images_of(self.hosts.monitoring) if self.hosts.monitoring is not None else ()
+        for image in (self.chosen.image, self.chosen.postgresql, *of_monitoring):
             if image not in bundle.images:
                 yield f"the bundle has no image {image}, and the list asks for it"
 
@@ -137,22 +152,30 @@ def installation_of(hosts: Hosts, first: str, facts: Mapping[str, Facts]) -> Ins
 
 def needless_images(hosts: Hosts, host: Host) -> tuple[str, ...]:
     """The images of Corral that a host does not need: those of pods that never run there."""
-    if hosts.corral is None or hosts.corral.host == host.name:
+    if hosts.corral is None:
         return ()
+    chosen = hosts.monitoring
+    programs = (chosen.prometheus, chosen.alertmanager) if chosen is not None and chosen.host != host.name else ()
+    if hosts.corral.host == host.name:
+        return programs
     # Beside each task Corral's own image moves its data, so workers need it; what runs on each node is of that image, too.
     everywhere = "worker" in host.roles or bool(hosts.corral.devices) or hosts.corral.node_agents
-    return (hosts.corral.postgresql, *(() if everywhere else (hosts.corral.image,)))
+    return (hosts.corral.postgresql, *(() if everywhere else (hosts.corral.image,)), *programs)
 
 
 def data_steps(asked: Installation, host: Host, own: Facts) -> Iterator[Step]:
-    """The folders of the data, on the host that the list chooses."""
-    if host.name != asked.chosen.host:
+    """The folders of the data, on the hosts that the list chooses for them."""
+    folders = asked.data_of(host.name)
+    if not folders:
         return
-    listed = files.file_step(own, files.DATA_FILE, asked.data_text(), done=True, unfinished=UNFINISHED_DATA)
+    text = MARK + "".join(f"{user} {path}\n" for path, user in folders.items())
+    listed = files.file_step(own, files.DATA_FILE, text, done=True, unfinished=UNFINISHED_DATA)
     yield listed
     needed = listed.needed or UNFINISHED_DATA in own.unfinished
-    title = f"make the folders of Corral's data in {asked.data_folder}"
-    there = f"the folders of Corral's data are in {asked.data_folder}"
+    above = " and ".join(dict.fromkeys(path.rpartition("/")[0] for path in folders))
+    whose = "Corral's data" if host.name == asked.chosen.host else "the data of monitoring"
+    title = f"make the folders of {whose} in {above}"
+    there = f"the folders of {whose} are in {above}"
     yield Step("file", title if needed else there, needed, call=("make_data", files.DATA_FILE))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from corral.service.access.rules import Resource, meaning_of
 from corral.service.access.tenant_actions import tenant_actions
-from corral.service.actor import Actor
+from corral.service.actor import MONITORING, Actor
 
 _VERBS: Final = {
     "job.list": "list jobs",
@@ -74,6 +74,7 @@ _VERBS: Final = {
     "filter.list": "list saved filters",
     "filter.change": "change saved filters",
     "audit.read": "read the audit log",
+    "metrics.read": "read the metrics of {}",
     "alert.silence": "silence alerts",
     "alert.tell": "tell of alerts",
     "node.cordon": "cordon {}",
@@ -93,7 +94,7 @@ _KINDS: Final = {"user": "the account", "document": "the document", "group": "th
 
 def refusal(actor: Actor, action: str, resource: Resource, rule: str) -> str:
     """One sentence with the caller, the action, the resource, the reason and the name of the rule."""
-    who = "A running job" if actor.kind == "job" else actor.user
+    who = {"job": "A running job", MONITORING: "Monitoring"}.get(actor.kind, actor.user)
     whose = (
         f" of {resource.owner}" if resource.kind == "job" and resource.owner and resource.owner != actor.user else ""
     )

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from corral.service.access.tenant_actions import allowed_to
-from corral.service.actor import Actor
+from corral.service.actor import MONITORING, Actor
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -80,6 +80,7 @@ OPEN: Final = frozenset(
     {
         "job.list",
         "job.read",
+        "metrics.read",
         "job.validate",
         "cluster.read",
         "cluster.ask",
@@ -112,6 +113,7 @@ OWN_THINGS: Final = frozenset(
     }
 )  # fmt: skip
 STORAGE: Final = frozenset({"storage.use"})
+OF_MONITORING: Final = frozenset({"metrics.read", "alert.tell"})
 ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
@@ -140,6 +142,10 @@ RULES: Final = (
          lambda actor, action, resource: actor.kind == "job" and action in RUNTIME and _own_job(actor, action, resource)),
     Rule("job-token-only-runtime", "A running job's token is good for nothing else.", False,
          lambda actor, _, __: actor.kind == "job"),
+    Rule("monitoring-token", "The token of monitoring reads the page of metrics and tells alerts.", True,
+         lambda actor, action, _: actor.kind == MONITORING and action in OF_MONITORING),
+    Rule("monitoring-token-only", "The token of monitoring is good for nothing else.", False,
+         lambda actor, _, __: actor.kind == MONITORING),
     Rule("runtime-needs-job-token", "Only a running job may call the runtime's addresses.", False, _of(RUNTIME)),
     Rule("application-token", "Applications are not allowed to manage accounts, tokens, secrets or the cluster.", False,
          lambda actor, action, _: actor.kind == "application" and action in IN_PERSON),

@@ -45,8 +45,7 @@ class Metrics:
         Raises Forbidden for an actor who may not.
         """
         if actor is not None:
-            await self._context.check(actor, "queue.read", Resource("queue"))
-            await self._context.check(actor, "job.list", Resource("job"))
+            await self._context.check(actor, "metrics.read", Resource("queue"))
         everybody, now = actor is None, time.monotonic()
         made = self._pages.get(everybody)
         if made is None or (made.done() and now >= self._until[everybody]):

@@ -17,6 +17,7 @@ from corral.service.people.credentials import (
     TOKEN_PREFIX,
     digest,
 )
+from corral.service.people.monitoring_token import MonitoringToken
 from corral.service.people.token_kinds import SESSION
 
 _CACHE_SECONDS: Final = 5.0
@@ -48,6 +49,7 @@ class Authentication:
         self._store = context.store
         self._clock = context.clock
         self._formats: list[TokenFormat] = []
+        self._monitoring: MonitoringToken | None = None
         self._known: dict[str, tuple[float, Actor, float | None]] = {}
         self._used: dict[str, float] = {}
         self._touched_at = 0.0
@@ -60,6 +62,10 @@ class Authentication:
     def add_format(self, form: TokenFormat) -> None:
         """Accept tokens of another form from now on."""
         self._formats.append(form)
+
+    def accept_monitoring(self, token: MonitoringToken) -> None:
+        """Accept the token of monitoring from now on."""
+        self._monitoring = token
 
     def has_form(self, token: str) -> bool:
         """Whether a text has the form of a token of this server, good or not."""
@@ -75,7 +81,10 @@ class Authentication:
             return await self._authenticate_job(token, now)
         form = next((each for each in self._formats if each.has_form(token)), None)
         if form is None and (not token.startswith(TOKEN_PREFIX) or len(token) > 200 or not token.isascii()):
-            raise _bad_token()
+            monitoring = self._monitoring.actor_of(token) if self._monitoring is not None else None
+            if monitoring is None:
+                raise _bad_token()
+            return monitoring
         hashed = digest(token)
         known = self._known.get(hashed)
         if known is None or now - known[0] > _CACHE_SECONDS:

@@ -103,6 +103,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - {name: CORRAL_AGENTS, value: {{ printf "http://%s-node-agent.%s.svc:%v" (include "corral.name" .) .Release.Namespace .Values.nodeAgent.port | quote }}}
 - {name: CORRAL_AGENTS_TOKEN_FILE, value: /var/run/corral-agents/token}
 {{- end }}
+{{- if .Values.monitoring.enabled }}
+- {name: CORRAL_MONITORING_TOKEN_FILE, value: /var/run/corral-monitoring/token}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - {name: CORRAL_{{ upper $name }}, value: {{ $value | toString | quote }}}
 {{- end }}
