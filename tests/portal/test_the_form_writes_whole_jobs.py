@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
@@ -18,6 +21,33 @@ roles:
     command: "true"
     env: {A: "1"}   # kept, too
 """
+
+
+@pytest.fixture
+def closed(portal: Portal) -> Iterator[Portal]:
+    """Two queues beside the first: one for members only, one that takes no new jobs."""
+    portal.client.apply("kind: Queue\nname: members\nmembersOnly: true\n---\nkind: Queue\nname: full\nclosed: true\n")
+    yield portal
+    portal.clear()
+    for name in ("members", "full"):
+        portal.client.delete_configuration("queue", name)
+
+
+def test_only_queues_that_take_the_readers_jobs_are_offered(
+    page: Page, page_of: Callable[[str], Page], closed: Portal
+) -> None:
+    offered = {queue["name"]: queue["maySubmit"] for queue in closed.client.queues()["items"]}
+    assert offered["members"] and not offered["full"]
+    other = page_of("quinn")
+    for address in ("/submit", "/notebook"):
+        page.goto(address)
+        choice = page.get_by_role("combobox", name="Queue", exact=True)
+        expect(choice.locator("option", has_text="members")).to_have_count(1)
+        expect(choice.locator("option", has_text="full")).to_have_count(0)
+        other.goto(address)
+        choice = other.get_by_role("combobox", name="Queue", exact=True)
+        expect(choice.locator("option", has_text="research")).to_have_count(1)
+        expect(choice.locator("option", has_text="members")).to_have_count(0)
 
 
 def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(

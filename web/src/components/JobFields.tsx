@@ -1,9 +1,8 @@
 /** The form's first fields: the job's, and those of one role. */
 
-import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import * as ask from '../api/queries';
 import { FRAMEWORKS, LEVELS, PRIORITIES, type JobForm } from '../lib/jobform';
+import { useOpenQueues } from './useOpenQueues';
 
 interface Props {
   form: JobForm;
@@ -12,7 +11,7 @@ interface Props {
 }
 
 export function JobFields({ form, onChange, disabled }: Props) {
-  const { data: queues } = useQuery(ask.queues);
+  const queues = useOpenQueues();
   const bind = (name: keyof JobForm) => ({
     value: form[name],
     onChange: (event: { target: { value: string } }) => onChange({ ...form, [name]: event.target.value }),
@@ -49,7 +48,7 @@ export function JobFields({ form, onChange, disabled }: Props) {
         <Choice {...bind('preferred')} options={LEVELS} none="anything" />
       </Field>
       <Field label="Queue" wide>
-        <Choice {...bind('queue')} options={queues?.items.map((queue) => queue.name) ?? ['default']} />
+        <Choice {...bind('queue')} options={queues} />
       </Field>
       <Field label="Priority" wide>
         <Choice {...bind('priority')} options={PRIORITIES} none="default" />

@@ -15,6 +15,7 @@ import { Fault } from '../components/Notices';
 import { Problems } from '../components/Problems';
 import { RoleChoice } from '../components/RoleChoice';
 import { ShareTemplate } from '../components/ShareTemplate';
+import { useOpenQueues } from '../components/useOpenQueues';
 import { useTitle } from '../components/useTitle';
 import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
@@ -73,6 +74,16 @@ export function Submit() {
     if (found) setForm(found);
     if (found || checked.valid) setFollows(found !== null);
   }, [byHand, current, checked, chosen]);
+
+  const queues = useOpenQueues();
+  const untouched = text === toYaml(NEW_JOB);
+  useEffect(() => {
+    const [first] = queues;
+    if (!untouched || first === undefined || queues.includes(NEW_JOB.queue)) return;
+    const begun = { ...NEW_JOB, queue: first };
+    setForm(begun);
+    setText(toYaml(begun));
+  }, [queues, untouched]);
 
   const trial = useMutation({
     onMutate: (): void => submit.reset(), // one answer at a time
