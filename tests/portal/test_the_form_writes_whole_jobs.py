@@ -22,6 +22,24 @@ roles:
     env: {A: "1"}   # kept, too
 """
 
+PLACED = """\
+name: placed   # kept
+nodes:   # ours alone
+  - node1   # the old one
+  - node2   # the new one
+sharing: exclusive   # loud
+roles:
+  worker: {command: "true", resources: {cpu: 1}}   # one task
+  helper:
+    command: "true"   # waits
+    resources: {cpu: 1}
+"""
+
+
+def unfold(page: Page, group: str) -> None:
+    """Open a group of the form's further fields."""
+    page.locator("summary", has_text=group).click()
+
 
 @pytest.fixture
 def closed(portal: Portal) -> Iterator[Portal]:
@@ -58,17 +76,20 @@ def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form
     page.get_by_label("Command").fill('test "$SHARED$OWN" = yes')
     page.get_by_label("New role").fill("helper")
     page.get_by_role("button", name="Add role").click()
-    roles = page.get_by_role("group", name="Role")
+    roles = page.get_by_role("group", name="Role", exact=True)
     expect(roles.get_by_role("button", name="helper")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_label("Command")).to_have_value("true")
     page.get_by_label("Command").fill('test "$SHARED$OWN" = yesmine')
     page.get_by_label("Replicas").fill("1-2")
-    page.get_by_text("Environment, data, arrays").click()
-    page.get_by_label("Environment of all roles").fill("SHARED=yes")
+    unfold(page, "Environment, ports and resources of this role")
     page.get_by_label("Environment of this role").fill("OWN=mine")
-    page.get_by_label("Longest run").fill("10m")
+    unfold(page, "Environment, data and parameters")
+    page.get_by_label("Environment of all roles").fill("SHARED=yes")
+    unfold(page, "Arrays, dependencies, retries and limits")
+    unfold(page, "Tags, labels and notifications")
+    page.get_by_label("Longest run", exact=True).fill("10m")
     page.get_by_label("Retries after failures").fill("0")
-    page.get_by_label("Tags").fill("nightly wide")
+    page.get_by_label("Tags", exact=True).fill("nightly wide")
     page.get_by_label("Array of jobs").fill("2/1")
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     written = yaml.safe_load(lines_of(page))
@@ -85,12 +106,12 @@ def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) 
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
     editor.fill(TEXT)
-    roles = page.get_by_role("group", name="Role")
+    roles = page.get_by_role("group", name="Role", exact=True)
     expect(page.get_by_label("Replicas")).to_have_value("2")
     roles.get_by_role("button", name="second").click()
     expect(page.get_by_label("Replicas")).to_have_value("1")
     page.get_by_label("Replicas").fill("3")
-    page.get_by_text("Environment, data, arrays").click()
+    unfold(page, "Environment, ports and resources of this role")
     own = page.get_by_label("Environment of this role")
     expect(own).to_have_value("A=1")
     own.fill("A=1\nB")
@@ -105,3 +126,57 @@ def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) 
     expect(editor).not_to_contain_text("second")
     assert list(yaml.safe_load(lines_of(page))["roles"]) == ["first"]
     assert lines_of(page).startswith("# of two roles\nname: wide   # kept\n")
+
+
+def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_file_them(page: Page) -> None:
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    editor.fill(PLACED)
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    unfold(page, "Nodes, spread, sharing and network: 2 in the file")
+    expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1 node2")
+    expect(page.get_by_label("Nodes for itself")).to_have_value("true")
+    page.get_by_label("On none of these nodes", exact=True).fill("node9")
+    rules = page.get_by_label("Rules on labels of its nodes", exact=True)
+    rules.fill("zone in (a")
+    expect(page.get_by_text("Write zone in (a, b)")).to_be_visible()
+    rules.fill("zone in (a, b)\n!spot")
+    page.get_by_label("Taints that it tolerates").fill("spot=yes:NoExecute 300")
+    page.get_by_label("Away from jobs tagged").fill("noisy")
+    page.get_by_label("Network with RDMA").select_option("preferred")
+    page.get_by_label("Tasks in different", exact=True).select_option("node")
+    unfold(page, "Checkpoints, progress and health")
+    page.get_by_label("Signal that asks for a checkpoint").fill("SIGUSR1")
+    page.get_by_label("Time to end in").fill("2m")
+    page.get_by_label("Hangs without progress for").fill("30m")
+    page.get_by_label("On a lost node or bad device").select_option("replace")
+    unfold(page, "Tags, labels and notifications")
+    page.get_by_label("Tell me when it", exact=True).fill("failed ended")
+    unfold(page, "Environment, data and parameters")
+    page.get_by_label("Parameters", exact=True).fill("lr=0.1")
+    page.get_by_role("group", name="Role", exact=True).get_by_role("button", name="helper").click()
+    part = page.get_by_role("region", name="Role helper")
+    expect(part.get_by_label("Command")).to_have_value("true")
+    unfold(page, "Nodes, ends and retries of this role")
+    part.get_by_label("This role only on these nodes").fill("node1")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    written = yaml.safe_load(lines_of(page))
+    assert written["nodes"] == {
+        "include": ["node1", "node2"],
+        "exclude": ["node9"],
+        "expressions": [
+            {"key": "zone", "operator": "In", "values": ["a", "b"]},
+            {"key": "spot", "operator": "DoesNotExist"},
+        ],
+        "tolerations": [{"key": "spot", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 300}],
+    }
+    assert written["sharing"] == {"exclusive": True, "antiAffinity": {"tags": ["noisy"]}}
+    assert (written["network"], written["topology"]) == ({"rdma": "preferred"}, {"spread": {"level": "node"}})
+    assert (written["checkpoint"], written["hangAfter"]) == ({"signal": "SIGUSR1", "grace": "2m"}, "30m")
+    assert (written["badHardware"], written["notifications"]) == ("replace", {"events": ["failed", "ended"]})
+    assert written["parameters"] == {"lr": "0.1"}
+    assert written["roles"]["helper"]["nodes"] == {"include": ["node1"]} and "nodes" not in written["roles"]["worker"]
+    for comment in ("kept", "ours alone", "the old one", "the new one", "loud", "one task", "waits"):
+        assert f"   # {comment}\n" in lines_of(page)
+    editor.fill(lines_of(page).replace("    - node2   # the new one\n", ""))
+    expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1")
