@@ -43,6 +43,15 @@ it('counts what the file has of each group, and chooses by words', () => {
   expect(text).toBe(`sharing: {exclusive: true, oneTaskPerNode: true}\n${ROLES}`);
 });
 
+it('checks words of a list, and leaves those that it does not know', () => {
+  render(<Form begun={`notifications: [failed, melted]\n${ROLES}`} />);
+  const box = (name: string) => screen.getByRole('checkbox', { name, hidden: true }) as HTMLInputElement;
+  expect([box('failed').checked, box('melted').checked, box('hangs').checked]).toEqual([true, true, false]);
+  fireEvent.click(box('hangs'));
+  fireEvent.click(box('failed'));
+  expect(text).toBe(`notifications: [melted, hung]\n${ROLES}`);
+});
+
 it('greys a field whose value its text cannot say', () => {
   render(<Form begun={`nodes: {expressions: [{key: zone, values: ["a b"]}]}\n${ROLES}`} />);
   const field = screen.getByLabelText('Rules on labels of its nodes') as HTMLTextAreaElement;
@@ -53,6 +62,6 @@ it('greys a field whose value its text cannot say', () => {
 it('writes the fields of a role into it', () => {
   render(<Form begun={ROLES} groups={ROLE_GROUPS} />);
   type('Shared memory each', '1Gi');
-  type('This role must be within one', 'rack');
+  type('This role within one', 'rack');
   expect(text).toBe('roles:\n  worker: {shm: "1Gi", command: "true", topology: {required: rack}}\n');
 });

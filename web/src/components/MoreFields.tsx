@@ -55,6 +55,7 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
     if (value !== null && !waits) setDraft((typed) => (meant(field.kind, typed) === meant(field.kind, value) ? typed : value));
   }, [value, waits, field.kind]);
   const id = useId();
+  if (field.kind === 'words' && field.options) return <Checks field={field} value={value} onChange={onChange} />;
   const shared = {
     id,
     className: 'field',
@@ -90,5 +91,29 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
       )}
       {waits && <p id={`${id}-waits`} className="text-xs text-wait">{`Write ${field.hint}.`}</p>}
     </div>
+  );
+}
+
+/** A list of words that are all known: each is checked or not, and the file keeps its order. */
+function Checks({ field, value, onChange }: { field: MoreField; value: string | null; onChange: (value: string) => boolean }) {
+  const said = (value ?? '').split(/\s+/).filter(Boolean);
+  const known = field.options!.map(([word]) => word);
+  return (
+    <fieldset disabled={value === null} className="min-w-0 space-y-1 sm:col-span-2">
+      <legend className="label">{field.label}</legend>
+      <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm">
+        {[...field.options!, ...said.filter((word) => !known.includes(word)).map((word) => [word, word] as const)].map(([word, shown]) => (
+          <label key={word} className="flex items-center gap-1.5">
+            <input
+              type="checkbox"
+              checked={said.includes(word)}
+              onChange={(event) => onChange(event.target.checked ? [...said, word].join(' ') : said.filter((each) => each !== word).join(' '))}
+            />
+            {shown}
+          </label>
+        ))}
+      </div>
+      {said.length === 0 && <p className="text-xs text-muted">{value === null ? 'Written in the file.' : `None: ${field.hint}.`}</p>}
+    </fieldset>
   );
 }

@@ -14,7 +14,7 @@ export interface MoreField {
   kind: Kind;
   /** Whether it is a field of the role. */
   role?: boolean;
-  /** What may be chosen: what the file says, and its words. */
+  /** What may be chosen: what the file says, and its words. One of a choice, any of a list of words. */
   options?: readonly (readonly [string, string])[];
 }
 
@@ -31,6 +31,17 @@ const NAMES = 'names with blanks between';
 const LABEL_RULES = `zone in (a, b), zone notin (c), ssd, !spot or memory > 40, ${LINES}`;
 const TAINTS = `key, key=value or key:NoSchedule, ${LINES}`;
 const SPREAD = 'anything';
+const EVENTS = [
+  ['started', 'started'],
+  ['succeeded', 'succeeded'],
+  ['failed', 'failed'],
+  ['stopped', 'was stopped'],
+  ['ended', 'ended in any way'],
+  ['retried', 'is tried again'],
+  ['preempted', 'was preempted'],
+  ['idle', 'leaves devices idle'],
+  ['hung', 'hangs'],
+] as const;
 
 function field(path: string, label: string, kind: Kind, hint: string, options?: MoreField['options']): MoreField {
   return { path: path.split('/'), label, kind, hint, ...(options && { options }) };
@@ -100,7 +111,7 @@ const OF_JOB: readonly FieldGroup[] = [
       field('report/steps', 'Steps of the work', 'text', 'a number'),
       field('hangAfter', 'Hangs without progress for', 'text', 'as its queue says, or 30m'),
       field('badHardware', 'On a lost node or bad device', 'choice', 'auto', words('auto', 'replace', 'keep')),
-      field('preflight/checks', 'Checks before the start', 'words', 'network or platform, or both'),
+      field('preflight/checks', 'Checks before the start', 'words', 'nothing is checked', words('network', 'platform')),
       field('preflight/timeoutSeconds', 'Longest check, in seconds', 'text', '30'),
       field('preflight/required', 'Checks must be completed', 'choice', 'no', YES),
       field('compileCache/share', 'Keep what is compiled', 'choice', 'none', words('none', 'job', 'user', 'group')),
@@ -114,7 +125,7 @@ const OF_JOB: readonly FieldGroup[] = [
       field('tags', 'Tags', 'words', 'words with blanks between'),
       field('labels', 'Labels', 'pairs', `label=value, ${LINES}`),
       field('annotations', 'Annotations', 'pairs', `key=text, ${LINES}`),
-      field('notifications/events', 'Tell me when it', 'words', 'started, succeeded, failed, stopped, retried, preempted, idle, hung or ended, with blanks between'),
+      field('notifications/events', 'Tell me when it', 'words', 'what my channels say', EVENTS),
       field('notifications/waiting', 'Tell me when it waited for', 'text', 'never, or 30m'),
       field('notifications/channels', 'Tell me on', 'words', 'channels with blanks between; none: all'),
       field('notifications/quiet', 'Tell me nothing', 'choice', 'no', YES),
@@ -130,6 +141,7 @@ const OF_ROLE: readonly FieldGroup[] = [
       field('ports', 'Ports of this role', 'words', 'names, such as http'),
       field('secrets', 'Secrets of this role', 'pairs', `VARIABLE=stored secret, ${LINES}`),
       field('image', 'Image of this role', 'text', 'the job’s'),
+      field('imagePullSecrets', 'Secrets that open its registry', 'words', NAMES),
       field('workingDir', 'Working folder of this role', 'text', 'the job’s'),
       field('resources/disk', 'Disk each', 'text', 'none, or 20Gi'),
       field('shm', 'Shared memory each', 'text', 'the engine’s own, or 1Gi'),
@@ -145,10 +157,12 @@ const OF_ROLE: readonly FieldGroup[] = [
       field('nodes/include', 'This role only on these nodes', 'words', NAMES),
       field('nodes/exclude', 'This role on none of these nodes', 'words', NAMES),
       field('nodes/tolerations', 'Taints that this role tolerates', 'taints', TAINTS),
-      field('topology/required', 'This role must be within one', 'choice', SPREAD, words(...LEVELS)),
-      field('topology/preferred', 'This role should be within one', 'choice', SPREAD, words(...LEVELS)),
+      field('topology/required', 'This role within one', 'choice', SPREAD, words(...LEVELS)),
+      field('topology/preferred', 'This role within one, if there is room', 'choice', SPREAD, words(...LEVELS)),
       field('topology/spread/level', 'Tasks of this role in different', 'choice', SPREAD, words(...LEVELS)),
+      field('topology/spread/maxSkew', 'Largest difference between two of these', 'text', 'a number; 0 is as even as possible'),
       field('pinnedCell', 'Pinned cell of this role', 'text', 'the name of a cell of its queue'),
+      field('affinityGroup', 'Affinity group (HiveD)', 'text', 'a name that roles share'),
       field('retry', 'Retries of one task', 'text', '0; -1 is no limit'),
       field('maxTaskSeconds', 'Longest run of a task, in seconds', 'text', 'a number; 0 is no limit'),
       field('completion/minFailed', 'Failed tasks that fail the job', 'text', '1; 0 is none'),

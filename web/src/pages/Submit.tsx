@@ -151,10 +151,10 @@ export function Submit() {
         }}
       >
         <div className="min-w-0">
-          <Part title="The whole job" told="These hold for every role.">
+          <Part title="The whole job" told="The same for all roles.">
             <JobFields form={form} disabled={shut} onChange={change} />
           </Part>
-          <Part title={role ? `Role ${role}` : 'Role'} told="These hold for the chosen role alone.">
+          <Part title={role ? `Role ${role}` : 'Role'} told="For the chosen role alone.">
             {reads === 'yes' && (
               <RoleChoice
                 roles={roles}
@@ -170,13 +170,13 @@ export function Submit() {
             <RoleFields form={form} disabled={shut} onChange={change} />
             <MoreFields groups={ROLE_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
           </Part>
-          <Part title="More of the whole job" told="These hold for every role, too.">
+          <Part title="More of the whole job" told="The same for all roles.">
             <MoreFields groups={JOB_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
           </Part>
           <CodeFolder onCode={takeCode} onBusy={setSendsCode} unused={given.codeSaid !== codeOf(text)} />
           <WhyGreyed more={more} mistaken={reads === 'unread' || (!follows && problems.length > 0)} />
         </div>
-        <div className="flex min-w-0 flex-col gap-3">
+        <div className="flex min-w-0 flex-col gap-3 lg:sticky lg:top-16 lg:h-[calc(100dvh-6rem)] lg:min-h-[28rem] lg:self-start lg:overflow-y-auto lg:p-0.5">
           <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={send} />
           <Beside given={given} secrets={text.includes(MASK)} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
