@@ -105,6 +105,7 @@ def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form
 def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) -> None:
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     editor.fill(TEXT)
     roles = page.get_by_role("group", name="Role", exact=True)
     expect(page.get_by_label("Replicas")).to_have_value("2")
@@ -131,6 +132,7 @@ def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) 
 def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_file_them(page: Page) -> None:
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     editor.fill(PLACED)
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     unfold(page, "Nodes, spread, sharing and network: 2 in the file")
