@@ -1659,6 +1659,8 @@ class QueueView(TypedDict):
     """The scheduler's figures, including the queues below it; None while it does not answer."""
     membersOnly: bool
     """Whether only members of groups that grant or manage it may submit to it."""
+    maySubmit: bool
+    """Whether the caller may submit jobs to it, and it takes new jobs."""
     managers: list[str]
     """Its managers besides administrators, at most 100; only in answers about a single queue."""
 

@@ -89,6 +89,8 @@ class QueueView(Record, frozen=True):
     """The scheduler's figures, including the queues below it; None while it does not answer."""
     members_only: bool = False
     """Whether only members of groups that grant or manage it may submit to it."""
+    may_submit: bool = True
+    """Whether the caller may submit jobs to it, and it takes new jobs."""
     managers: tuple[str, ...] = ()
     """Its managers besides administrators, at most 100; only in answers about a single queue."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
@@ -19,6 +22,51 @@ roles:
     env: {A: "1"}   # kept, too
 """
 
+PLACED = """\
+name: placed   # kept
+nodes:   # ours alone
+  - node1   # the old one
+  - node2   # the new one
+sharing: exclusive   # loud
+roles:
+  worker: {command: "true", resources: {cpu: 1}}   # one task
+  helper:
+    command: "true"   # waits
+    resources: {cpu: 1}
+"""
+
+
+def unfold(page: Page, group: str) -> None:
+    """Open a group of the form's further fields."""
+    page.locator("summary", has_text=group).click()
+
+
+@pytest.fixture
+def closed(portal: Portal) -> Iterator[Portal]:
+    """Two queues beside the first: one for members only, one that takes no new jobs."""
+    portal.client.apply("kind: Queue\nname: members\nmembersOnly: true\n---\nkind: Queue\nname: full\nclosed: true\n")
+    yield portal
+    portal.clear()
+    for name in ("members", "full"):
+        portal.client.delete_configuration("queue", name)
+
+
+def test_only_queues_that_take_the_readers_jobs_are_offered(
+    page: Page, page_of: Callable[[str], Page], closed: Portal
+) -> None:
+    offered = {queue["name"]: queue["maySubmit"] for queue in closed.client.queues()["items"]}
+    assert offered["members"] and not offered["full"]
+    other = page_of("quinn")
+    for address in ("/submit", "/notebook"):
+        page.goto(address)
+        choice = page.get_by_role("combobox", name="Queue", exact=True)
+        expect(choice.locator("option", has_text="members")).to_have_count(1)
+        expect(choice.locator("option", has_text="full")).to_have_count(0)
+        other.goto(address)
+        choice = other.get_by_role("combobox", name="Queue", exact=True)
+        expect(choice.locator("option", has_text="research")).to_have_count(1)
+        expect(choice.locator("option", has_text="members")).to_have_count(0)
+
 
 def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(
     page: Page, portal: Portal
@@ -28,17 +76,20 @@ def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form
     page.get_by_label("Command").fill('test "$SHARED$OWN" = yes')
     page.get_by_label("New role").fill("helper")
     page.get_by_role("button", name="Add role").click()
-    roles = page.get_by_role("group", name="Role")
+    roles = page.get_by_role("group", name="Role", exact=True)
     expect(roles.get_by_role("button", name="helper")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_label("Command")).to_have_value("true")
     page.get_by_label("Command").fill('test "$SHARED$OWN" = yesmine')
     page.get_by_label("Replicas").fill("1-2")
-    page.get_by_text("Environment, data, arrays").click()
-    page.get_by_label("Environment of all roles").fill("SHARED=yes")
+    unfold(page, "Environment, ports and resources of this role")
     page.get_by_label("Environment of this role").fill("OWN=mine")
-    page.get_by_label("Longest run").fill("10m")
+    unfold(page, "Environment, data and parameters")
+    page.get_by_label("Environment of all roles").fill("SHARED=yes")
+    unfold(page, "Arrays, dependencies, retries and limits")
+    unfold(page, "Tags, labels and notifications")
+    page.get_by_label("Longest run", exact=True).fill("10m")
     page.get_by_label("Retries after failures").fill("0")
-    page.get_by_label("Tags").fill("nightly wide")
+    page.get_by_label("Tags", exact=True).fill("nightly wide")
     page.get_by_label("Array of jobs").fill("2/1")
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     written = yaml.safe_load(lines_of(page))
@@ -54,13 +105,14 @@ def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form
 def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) -> None:
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     editor.fill(TEXT)
-    roles = page.get_by_role("group", name="Role")
+    roles = page.get_by_role("group", name="Role", exact=True)
     expect(page.get_by_label("Replicas")).to_have_value("2")
     roles.get_by_role("button", name="second").click()
     expect(page.get_by_label("Replicas")).to_have_value("1")
     page.get_by_label("Replicas").fill("3")
-    page.get_by_text("Environment, data, arrays").click()
+    unfold(page, "Environment, ports and resources of this role")
     own = page.get_by_label("Environment of this role")
     expect(own).to_have_value("A=1")
     own.fill("A=1\nB")
@@ -75,3 +127,60 @@ def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) 
     expect(editor).not_to_contain_text("second")
     assert list(yaml.safe_load(lines_of(page))["roles"]) == ["first"]
     assert lines_of(page).startswith("# of two roles\nname: wide   # kept\n")
+
+
+def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_file_them(page: Page) -> None:
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    editor.fill(PLACED)
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    unfold(page, "Nodes, spread, sharing and network: 2 in the file")
+    expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1 node2")
+    expect(page.get_by_label("Nodes for itself")).to_have_value("true")
+    page.get_by_label("On none of these nodes", exact=True).fill("node9")
+    rules = page.get_by_label("Rules on labels of its nodes", exact=True)
+    rules.fill("zone in (a")
+    expect(page.get_by_text("Write zone in (a, b)")).to_be_visible()
+    rules.fill("zone in (a, b)\n!spot")
+    page.get_by_label("Taints that it tolerates").fill("spot=yes:NoExecute 300")
+    page.get_by_label("Away from jobs tagged").fill("noisy")
+    page.get_by_label("Network with RDMA").select_option("preferred")
+    page.get_by_label("Tasks in different", exact=True).select_option("node")
+    unfold(page, "Checkpoints, progress and health")
+    page.get_by_label("Signal that asks for a checkpoint").fill("SIGUSR1")
+    page.get_by_label("Time to end in").fill("2m")
+    page.get_by_label("Hangs without progress for").fill("30m")
+    page.get_by_label("On a lost node or bad device").select_option("replace")
+    unfold(page, "Tags, labels and notifications")
+    told = page.get_by_role("group", name="Tell me when it")
+    told.get_by_label("failed").check()
+    told.get_by_label("ended in any way").check()
+    unfold(page, "Environment, data and parameters")
+    page.get_by_label("Parameters", exact=True).fill("lr=0.1")
+    page.get_by_role("group", name="Role", exact=True).get_by_role("button", name="helper").click()
+    part = page.get_by_role("region", name="Role helper")
+    expect(part.get_by_label("Command")).to_have_value("true")
+    unfold(page, "Nodes, ends and retries of this role")
+    part.get_by_label("This role only on these nodes").fill("node1")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    written = yaml.safe_load(lines_of(page))
+    assert written["nodes"] == {
+        "include": ["node1", "node2"],
+        "exclude": ["node9"],
+        "expressions": [
+            {"key": "zone", "operator": "In", "values": ["a", "b"]},
+            {"key": "spot", "operator": "DoesNotExist"},
+        ],
+        "tolerations": [{"key": "spot", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 300}],
+    }
+    assert written["sharing"] == {"exclusive": True, "antiAffinity": {"tags": ["noisy"]}}
+    assert (written["network"], written["topology"]) == ({"rdma": "preferred"}, {"spread": {"level": "node"}})
+    assert (written["checkpoint"], written["hangAfter"]) == ({"signal": "SIGUSR1", "grace": "2m"}, "30m")
+    assert (written["badHardware"], written["notifications"]) == ("replace", {"events": ["failed", "ended"]})
+    assert written["parameters"] == {"lr": "0.1"}
+    assert written["roles"]["helper"]["nodes"] == {"include": ["node1"]} and "nodes" not in written["roles"]["worker"]
+    for comment in ("kept", "ours alone", "the old one", "the new one", "loud", "one task", "waits"):
+        assert f"   # {comment}\n" in lines_of(page)
+    editor.fill(lines_of(page).replace("    - node2   # the new one\n", ""))
+    expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1")

@@ -134,6 +134,19 @@ async def test_a_queue_says_who_manages_it_and_that_it_is_for_members_only(teams
     assert (await teams.queues.get(BOB, "vision")).managers == ()
 
 
+async def test_the_list_of_queues_says_to_which_the_caller_may_submit(teams: Service) -> None:
+    await teams.configuration.apply(ROOT, "kind: Queue\nname: full\nclosed: true\n")
+
+    async def named(actor: Actor) -> set[str]:
+        return {queue.name for queue in (await teams.queues.page(actor)).items if queue.may_submit}
+
+    assert await named(await signed_in(teams, "ann")) == {"default", "vision", "vision-night"}
+    assert await named(await signed_in(teams, "bob")) == {"default", "vision", "vision-night"}, "its manager may, too"
+    assert await named(Actor("carol")) == {"default", "vision-night"}
+    assert not (await teams.queues.get(ROOT, "full")).may_submit, "a closed queue takes no jobs of anybody"
+    assert (await teams.queues.get(ROOT, "vision")).may_submit
+
+
 async def test_a_job_says_that_managers_may_reorder_it(teams: Service) -> None:
     ann, bob = await signed_in(teams, "ann"), await signed_in(teams, "bob")
     made = await teams.submission.submit(ann, job_text("train", more="queue: vision\n"))

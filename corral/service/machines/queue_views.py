@@ -12,10 +12,11 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailabl
 from corral.kernel.units import devices
 from corral.model.queue_views import CellTree, QueueStanding, QueueView, WaitingLine
 from corral.model.records import LIVE_PHASES, Page
-from corral.service.access.rules import Resource
+from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.list_cursor import page_start
+from corral.store.cluster_views import Admission
 
 _MOST_MANAGERS: Final = 100
 """Most managers that a queue's view names."""
@@ -31,7 +32,7 @@ class Queues:
     async def page(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
         """One page of the queues with their jobs, parents first; with each queue's standing if control answers."""
         await self._context.check(actor, "queue.read", Resource("queue"))
-        views = await self._all_queues()
+        views = await self._all_queues(actor)
         begin = page_start(after, len(views))
         return Page(views[begin : begin + limit], str(begin + limit) if begin + limit < len(views) else None)
 
@@ -41,7 +42,7 @@ class Queues:
         Raises NotFound.
         """
         await self._context.check(actor, "queue.read", Resource("queue", name))
-        views = await self._all_queues()
+        views = await self._all_queues(actor)
         found = next((view for view in views if view.name == name), None)
         if found is None:
             known = ", ".join(view.name for view in views[:20])
@@ -97,7 +98,7 @@ class Queues:
         found = [user.name for user in users if not user.disabled and groups.intersection(user.memberships)]
         return tuple(found[:_MOST_MANAGERS])
 
-    async def _all_queues(self) -> list[QueueView]:
+    async def _all_queues(self, actor: Actor) -> list[QueueView]:
         docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self._store.queues()} or {
             "default": {}
         }
@@ -108,7 +109,7 @@ class Queues:
         standings = await self._standings()
         # Control may not have folded the deletion of a queue yet: the stored documents decide which queues there are.
         standings = {name: each for name, each in standings.items() if name in docs or _live(counts.get(name, {}))}
-        closed = (await self._store.admission()).granted
+        admission = await self._store.admission()
         rest = sorted(docs.keys() - standings.keys())
         return [
             QueueView(
@@ -118,7 +119,8 @@ class Queues:
                 devices=devices(millis.get(name, 0)),
                 doc=docs.get(name, {}),
                 standing=standings.get(name),
-                members_only=name in closed,
+                members_only=name in admission.granted,
+                may_submit=_may_submit(actor, name, admission),
             )
             for name in (*standings, *rest)
         ]
@@ -130,6 +132,12 @@ class Queues:
         except Unavailable:
             return {}
         return {each.name: each for each in found}
+
+
+def _may_submit(actor: Actor, queue: str, admission: Admission) -> bool:
+    """Whether a submission of the actor to the queue would be let through."""
+    resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
+    return queue not in admission.closed and decide(actor, "job.submit", resource).allowed
 
 
 def _live(counts: dict[str, int]) -> int:

@@ -3741,6 +3741,8 @@ export interface components {
             standing: components["schemas"]["QueueStanding"] | null;
             /** @description Whether only members of groups that grant or manage it may submit to it. */
             membersOnly: boolean;
+            /** @description Whether the caller may submit jobs to it, and it takes new jobs. */
+            maySubmit: boolean;
             /** @description Its managers besides administrators, at most 100; only in answers about a single queue. */
             managers: string[];
         };

@@ -13,6 +13,7 @@ import { JobEdit } from './JobEdit';
 import { Fault } from './Notices';
 import { OrderDialog } from './OrderDialog';
 import { TagMany } from './TagMany';
+import { useOpenQueues } from './useOpenQueues';
 
 export type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
@@ -122,7 +123,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
   const navigate = useNavigate();
   const [replicas, setReplicas] = useState(elastic?.target ?? 1);
   const [queue, setQueue] = useState(job.queue);
-  const queues = useQuery({ ...ask.queues, enabled: action === 'resume' }).data?.items.map((each) => each.name) ?? [];
+  const queues = useOpenQueues(action === 'resume');
   const act = useMutation({
     mutationFn: () => {
       const path = `/jobs/${part(job.id)}`;

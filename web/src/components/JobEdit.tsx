@@ -10,6 +10,7 @@ import { refOf } from '../lib/cli';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
+import { useOpenQueues } from './useOpenQueues';
 
 const CLASSES = ['oppo', 'test', 'prod', 'crit'];
 
@@ -20,8 +21,7 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
   const [terms, setTerms] = useState(before);
   const changed = changedTerms(before, terms);
   const none = Object.keys(changed).length === 0;
-  const { data: queues } = useQuery(ask.queues);
-  const names = queues?.items.map((each) => each.name) ?? [];
+  const names = useOpenQueues();
   const act = useMutation({
     mutationFn: () => call(`/jobs/${part(job.id)}`, { method: 'PATCH', json: changed }),
     onSuccess: async () => {

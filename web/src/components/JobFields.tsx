@@ -1,9 +1,8 @@
-/** The form's first fields: the job's, and those of one role. */
+/** The form's first fields: those of the whole job, and those of one role. */
 
-import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import * as ask from '../api/queries';
 import { FRAMEWORKS, LEVELS, PRIORITIES, type JobForm } from '../lib/jobform';
+import { useOpenQueues } from './useOpenQueues';
 
 interface Props {
   form: JobForm;
@@ -11,15 +10,21 @@ interface Props {
   disabled: boolean;
 }
 
-export function JobFields({ form, onChange, disabled }: Props) {
-  const { data: queues } = useQuery(ask.queues);
-  const bind = (name: keyof JobForm) => ({
+function binding({ form, onChange }: Props) {
+  return (name: keyof JobForm) => ({
     value: form[name],
     onChange: (event: { target: { value: string } }) => onChange({ ...form, [name]: event.target.value }),
     className: 'field',
   });
+}
+
+const GRID = 'grid grid-cols-2 gap-x-3 gap-y-4 disabled:opacity-60 sm:grid-cols-4';
+
+export function JobFields(props: Props) {
+  const queues = useOpenQueues();
+  const bind = binding(props);
   return (
-    <fieldset disabled={disabled} className="grid grid-cols-2 gap-x-3 gap-y-4 disabled:opacity-60 sm:grid-cols-4">
+    <fieldset disabled={props.disabled} className={GRID}>
       <legend className="sr-only">The job</legend>
       <Field label="Name" wide>
         <input {...bind('name')} required />
@@ -27,6 +32,30 @@ export function JobFields({ form, onChange, disabled }: Props) {
       <Field label="Framework" wide>
         <Choice {...bind('framework')} options={FRAMEWORKS} />
       </Field>
+      <Field label="Queue" wide>
+        <Choice {...bind('queue')} options={queues} />
+      </Field>
+      <Field label="Priority" wide>
+        <Choice {...bind('priority')} options={PRIORITIES} none="default" />
+      </Field>
+      <Field label="Must be within one" wide>
+        <Choice {...bind('required')} options={LEVELS} none="anything" />
+      </Field>
+      <Field label="Should be within one" wide>
+        <Choice {...bind('preferred')} options={LEVELS} none="anything" />
+      </Field>
+      <Field label="Image of all roles" full>
+        <input {...bind('image')} placeholder="none: the node's own environment" />
+      </Field>
+    </fieldset>
+  );
+}
+
+export function RoleFields(props: Props) {
+  const bind = binding(props);
+  return (
+    <fieldset disabled={props.disabled} className={GRID}>
+      <legend className="sr-only">Tasks</legend>
       <Field label="Command" full>
         <textarea {...bind('command')} rows={4} spellCheck={false} className="field !h-auto py-1.5 font-mono !text-xs" />
       </Field>
@@ -42,23 +71,8 @@ export function JobFields({ form, onChange, disabled }: Props) {
       <Field label="Memory each">
         <input {...bind('memory')} placeholder="no limit, or 2Gi" />
       </Field>
-      <Field label="Must be within one" wide>
-        <Choice {...bind('required')} options={LEVELS} none="anything" />
-      </Field>
-      <Field label="Should be within one" wide>
-        <Choice {...bind('preferred')} options={LEVELS} none="anything" />
-      </Field>
-      <Field label="Queue" wide>
-        <Choice {...bind('queue')} options={queues?.items.map((queue) => queue.name) ?? ['default']} />
-      </Field>
-      <Field label="Priority" wide>
-        <Choice {...bind('priority')} options={PRIORITIES} none="default" />
-      </Field>
       <Field label="Device model" wide>
         <input {...bind('model')} placeholder="any" />
-      </Field>
-      <Field label="Image" wide>
-        <input {...bind('image')} placeholder="none: the node's own environment" />
       </Field>
     </fieldset>
   );

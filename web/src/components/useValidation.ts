@@ -36,5 +36,6 @@ export function useValidation(text: string, given: Given = {}): { checked: Check
     placeholderData: keepPreviousData,
     gcTime: 10_000,
   });
-  return { checked: data, problems: data?.problems ?? NONE, error };
+  // One and the same list while there is none, so that the editor is left alone while somebody types.
+  return { checked: data, problems: data?.problems.length ? data.problems : NONE, error };
 }

@@ -1,51 +1,35 @@
-/** The fields of a job file that a form shows as short lines of text: read from the file and written into it in place. */
+/** The fields of a job file that a form shows as short texts: read from the file and written into it in place. */
 
-import { isMap, isScalar, isSeq } from 'yaml';
+import { isMap, isScalar, isSeq, type Document, type Node, type YAMLMap } from 'yaml';
+import { OTHER_NAMES, SHORTHANDS, type Kind, type MoreField } from './jobfields';
 import { scalar } from './jobform';
-import { at, read, remove, roleOf, write, type Path } from './jobtext';
+import { at, expanded, read, remove, roleOf, write, type Path } from './jobtext';
+import { labelLine, labelSources, taintLine, taintSources, type Sources } from './noderules';
+import { withItems, type ItemSource } from './textlists';
 
-type Kind = 'text' | 'words' | 'pairs' | 'array' | 'inputs' | 'outputs';
+type File = Document.Parsed;
+type Json = Record<string, unknown>;
 
-export interface MoreField {
-  key: string;
-  label: string;
-  hint: string;
-  kind: Kind;
-  /** Whether it is a field of the role. */
-  role?: boolean;
-}
-
-export const MORE: readonly MoreField[] = [
-  { key: 'env', label: 'Environment of all roles', hint: 'NAME=value, one a line', kind: 'pairs' },
-  { key: 'env', label: 'Environment of this role', hint: 'NAME=value, one a line', kind: 'pairs', role: true },
-  { key: 'secrets', label: 'Secrets', hint: 'VARIABLE=stored secret, one a line', kind: 'pairs' },
-  { key: 'nodeSelector', label: 'Labels of its nodes', hint: 'label=value, one a line', kind: 'pairs' },
-  { key: 'inputs', label: 'Data in', hint: 'URI and path, one a line', kind: 'inputs' },
-  { key: 'outputs', label: 'Data out', hint: 'path and URI, one a line', kind: 'outputs' },
-  { key: 'storages', label: 'Storages', hint: 'names with blanks between', kind: 'words' },
-  { key: 'ports', label: 'Ports of this role', hint: 'names, such as http', kind: 'words', role: true },
-  { key: 'after', label: 'After these jobs succeeded', hint: 'names with blanks between', kind: 'words' },
-  { key: 'tags', label: 'Tags', hint: 'words with blanks between', kind: 'words' },
-  { key: 'array', label: 'Array of jobs', hint: '100, or 100/10: ten at a time', kind: 'array' },
-  { key: 'retry', label: 'Retries after failures', hint: '0; -1 is no limit', kind: 'text' },
-  { key: 'maxDuration', label: 'Longest run', hint: 'no limit, or 2h', kind: 'text' },
-  { key: 'deadline', label: 'Should be over within', hint: 'none, or 8h', kind: 'text' },
-  { key: 'idle', label: 'Suspend when idle for', hint: 'never, or 1h', kind: 'text' },
-];
-
-/** Two keys that mean one thing: where the file has the other, it is changed by hand. */
-const OTHER_NAMES: Record<string, string> = { retry: 'retryPolicy' };
-
-/** What a file says of a field as the form's text; null where it says more than that text can. */
-export function moreOf(text: string, role: string, field: MoreField): string | null {
+/** What a file says of fields as the form's texts; null where it says more than the text of a field can. */
+export function moreOf(text: string, role: string, fields: readonly MoreField[]): (string | null)[] {
   const file = read(text);
   const name = file && roleOf(file, role);
-  if (!file || !name || file.has(OTHER_NAMES[field.key] ?? '')) return null;
-  const node = at(file, pathOf(field, name));
+  return fields.map((field) => (file && name ? said(file, name, field) : null));
+}
+
+function said(file: File, role: string, field: MoreField): string | null {
+  const place = placeOf(file, role, field);
+  if (!place) return null;
+  if (place.within) return '';
+  const node = at(file, place.path);
   if (node === undefined || (isScalar(node) && node.value === null)) return '';
-  if (isScalar(node)) return node.anchor || (field.kind !== 'text' && field.kind !== 'array') ? null : String(node.source ?? node.value);
-  if (!isMap(node) && !isSeq(node)) return null;
-  if (node.anchor) return null;
+  if (!(isScalar(node) || isMap(node) || isSeq(node)) || node.anchor) return null;
+  if (isScalar(node)) {
+    const word = String(node.source ?? node.value);
+    if (place.word?.[0] === word) return place.word[1];
+    if (field.kind === 'words') return typeof node.value === 'string' && oneWord(word) ? word : null;
+    return field.kind === 'text' || field.kind === 'array' || field.kind === 'choice' ? (word.includes('\n') ? null : word) : null;
+  }
   return shown(field.kind, node.toJS(file));
 }
 
@@ -53,13 +37,60 @@ export function moreOf(text: string, role: string, field: MoreField): string | n
 export function moreEdited(text: string, role: string, field: MoreField, value: string): string | null {
   const file = read(text);
   const name = file && roleOf(file, role);
-  if (!file || !name) return null;
-  const path = pathOf(field, name);
+  const place = file && name && placeOf(file, name, field);
+  if (!place) return null;
+  const { path, within, word, written } = place;
   const trimmed = value.trim();
-  if (!trimmed) return file.hasIn(path) ? remove(text, path) : text;
-  if (field.kind === 'pairs') return withPairs(text, path, trimmed);
+  if (!trimmed) return within || !file.hasIn(path) ? text : removed(text, path, field.role ? 2 : 0);
+  const begun = within ? expanded(text, within.path, within.child, within.word) : text;
+  if (field.kind === 'pairs' || field.kind === 'numbers') return withPairs(begun, path, trimmed, field.kind === 'numbers');
+  if (word && written && trimmed === word[1]) return write(begun, path, word[0]);
+  const list = itemsOf(field.kind, trimmed);
+  if (list) {
+    const before = moreOf(begun, role, [field])[0];
+    return withItems(begun, path, before ? itemsOf(field.kind, before)!.words : [], list.words, list.sources);
+  }
   const source = sourceOf(field.kind, trimmed);
-  return source === null ? null : write(text, path, source);
+  return source === null ? null : write(begun, path, source);
+}
+
+interface Place {
+  path: Path;
+  /** The word that stands for a value here, and the value. */
+  word?: readonly [string, string];
+  written?: boolean;
+  /** A short value above, which is written out before the field can be. */
+  within?: { path: Path; child: string; word?: readonly [string, string] };
+}
+
+/** Where a field stands or would stand; null where its place has a value that a form cannot change. */
+function placeOf(file: File, role: string, field: MoreField): Place | null {
+  const base = field.role ? ['roles', role] : [];
+  const path = [...base, ...field.path];
+  const other = OTHER_NAMES[field.path.join('/')];
+  if (other !== undefined && file.hasIn([...path.slice(0, -1), other])) return null;
+  for (let length = 1; length < field.path.length; length += 1) {
+    const above = field.path.slice(0, length);
+    const node = at(file, [...base, ...above]);
+    if (node === undefined || (isScalar(node) && node.value === null)) return { path };
+    if (!isScalar(node) && !isMap(node) && !isSeq(node)) return null;
+    if (node.anchor) return null;
+    if (isMap(node)) continue;
+    const short = SHORTHANDS[above.join('/')];
+    if (!short) return null;
+    const { child, word, written } = short;
+    if (child === field.path[length] && length === field.path.length - 1) return { path: [...base, ...above], word, written };
+    return { path, within: { path: [...base, ...above], child, word } };
+  }
+  return { path };
+}
+
+/** The text without a value, and without the maps that held nothing else. */
+function removed(text: string, path: Path, least: number): string {
+  const file = read(text)!;
+  let gone = path;
+  while (gone.length > least + 1 && (at(file, gone.slice(0, -1)) as YAMLMap<Node, Node>).items.length === 1) gone = gone.slice(0, -1);
+  return remove(text, gone);
 }
 
 /** The names of a file's roles, in order; none where a form cannot change it. */
@@ -77,18 +108,24 @@ export function withoutRole(text: string, name: string): string {
   return remove(text, ['roles', name]);
 }
 
-function pathOf(field: MoreField, role: string): Path {
-  return field.role ? ['roles', role, field.key] : [field.key];
-}
-
-type Json = Record<string, unknown>;
 const plain = (value: unknown): value is string | number | boolean => ['string', 'number', 'boolean'].includes(typeof value);
 const oneWord = (value: unknown): value is string => typeof value === 'string' && /^\S+$/.test(value);
 
+const LINE_OF: Partial<Record<Kind, (item: Json) => string | null>> = {
+  inputs: ({ uri, path, ...others }) => (oneWord(uri) && oneWord(path) && Object.keys(others).length === 0 ? `${uri} ${path}` : null),
+  outputs: ({ uri, path, ...others }) => (oneWord(uri) && oneWord(path) && Object.keys(others).length === 0 ? `${path} ${uri}` : null),
+  labels: labelLine,
+  taints: taintLine,
+};
+
 function shown(kind: Kind, value: unknown): string | null {
   if (kind === 'words') return Array.isArray(value) && value.every(oneWord) ? value.join(' ') : null;
-  if (kind === 'inputs' || kind === 'outputs') return Array.isArray(value) ? dataLines(kind, value as Json[]) : null;
-  if (Array.isArray(value) || kind === 'text') return null;
+  const lineOf = LINE_OF[kind];
+  if (lineOf) {
+    const lines = Array.isArray(value) ? value.map((item: unknown) => (item && typeof item === 'object' ? lineOf(item as Json) : null)) : [null];
+    return lines.includes(null) ? null : lines.join('\n');
+  }
+  if (Array.isArray(value) || kind === 'text' || kind === 'choice') return null;
   const entries = Object.entries(value as Json);
   if (kind === 'array') {
     const { size, maxParallel, ...others } = value as Json;
@@ -97,43 +134,55 @@ function shown(kind: Kind, value: unknown): string | null {
   return entries.every(([, each]) => plain(each) && !String(each).includes('\n')) ? entries.map(([key, each]) => `${key}=${String(each)}`).join('\n') : null;
 }
 
-function dataLines(kind: 'inputs' | 'outputs', items: Json[]): string | null {
-  const lines = items.map((each) => {
-    const { uri, path, ...others } = each ?? {};
-    if (!oneWord(uri) || !oneWord(path) || Object.keys(others).length > 0) return null;
-    return kind === 'inputs' ? `${uri} ${path}` : `${path} ${uri}`;
-  });
-  return lines.includes(null) ? null : lines.join('\n');
+function sourceOf(kind: Kind, value: string): string | null {
+  if (kind === 'choice') return value === 'true' || value === 'false' ? value : scalar(value);
+  if (kind === 'text') return /^-?\d+$/.test(value) ? value : scalar(value);
+  const [, size, parallel] = kind === 'array' ? (/^(\d+)(?:\/(\d+))?$/.exec(value) ?? []) : [];
+  if (size === undefined) return null;
+  return parallel === undefined ? size : `{size: ${size}, maxParallel: ${parallel}}`;
 }
 
-function sourceOf(kind: Kind, value: string): string | null {
-  if (kind === 'text') return /^-?\d+$/.test(value) ? value : scalar(value);
-  if (kind === 'words') return `[${value.split(/\s+/).map(scalar).join(', ')}]`;
-  if (kind === 'array') {
-    const [, size, parallel] = /^(\d+)(?:\/(\d+))?$/.exec(value) ?? [];
-    if (size === undefined) return null;
-    return parallel === undefined ? size : `{size: ${size}, maxParallel: ${parallel}}`;
-  }
-  const lines = value.split('\n').map((line) => line.trim().split(/\s+/)).filter(([first]) => first);
-  if (lines.some((words) => words.length !== 2)) return null;
-  const items = lines.map(([first, second]) => (kind === 'inputs' ? `{uri: ${JSON.stringify(first)}, path: ${scalar(second!)}}` : `{path: ${scalar(first!)}, uri: ${JSON.stringify(second)}}`));
-  return `[${items.join(', ')}]`;
+const SOURCES_OF: Partial<Record<Kind, (line: string) => Sources | null>> = {
+  inputs: (line) => twoWords(line, (uri, path) => ({ uri: JSON.stringify(uri), path: scalar(path) })),
+  outputs: (line) => twoWords(line, (path, uri) => ({ path: scalar(path), uri: JSON.stringify(uri) })),
+  labels: labelSources,
+  taints: taintSources,
+};
+
+function twoWords(line: string, made: (first: string, second: string) => Sources): Sources | null {
+  const [first, second, ...more] = line.split(/\s+/);
+  return first && second && more.length === 0 ? made(first, second) : null;
 }
+
+/** The items of a text that stands for a list, with their YAML; null for other texts, and for lines that are none yet. */
+function itemsOf(kind: Kind, value: string): { words: string[]; sources: ItemSource[] } | null {
+  if (kind === 'words') {
+    const words = value.split(/\s+/);
+    return { words, sources: words.map(scalar) };
+  }
+  const sourcesOf = SOURCES_OF[kind];
+  if (!sourcesOf) return null;
+  const words = value.split('\n').map((line) => line.trim()).filter(Boolean);
+  const sources = words.map(sourcesOf);
+  return sources.includes(null) ? null : { words, sources: sources as Sources[] };
+}
+
+const NUMBER = /^-?\d+(\.\d+)?$/;
 
 /** Changes one variable after the other, so that the others keep their comments. */
-function withPairs(text: string, path: Path, value: string): string | null {
+function withPairs(text: string, path: Path, value: string, numbers: boolean): string | null {
   const wanted = new Map<string, string>();
   for (const line of value.split('\n').filter((each) => each.trim())) {
-    const [, name, said] = /^\s*([^\s=]+)=(.*)$/.exec(line) ?? [];
-    if (name === undefined) return null;
-    wanted.set(name, said!);
+    const [, name, content] = /^\s*([^\s=]+)=(.*)$/.exec(line) ?? [];
+    if (name === undefined || (numbers && !NUMBER.test(content!.trim()))) return null;
+    wanted.set(name, numbers ? content!.trim() : content!);
   }
   const file = read(text)!;
   const there = at(file, path);
   const known = (isMap(there) ? there.toJS(file) : {}) as Json;
   let changed = text;
-  for (const [name, said] of wanted)
-    if (!Object.hasOwn(known, name) || String(known[name]) !== said) changed = write(changed, [...path, name], JSON.stringify(said));
+  for (const [name, content] of wanted)
+    if (!Object.hasOwn(known, name) || String(known[name]) !== content) changed = write(changed, [...path, name], numbers ? content : JSON.stringify(content), undefined, true);
   for (const name of Object.keys(known)) if (!wanted.has(name)) changed = remove(changed, [...path, name]);
   return changed;
 }

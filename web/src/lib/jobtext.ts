@@ -1,13 +1,19 @@
 /** A short job file that somebody wrote, read and changed by the form: what it does not know keeps its place and words. */
 
-import { isAlias, isMap, isScalar, parse, parseDocument, type Document, type Node, type Pair, type YAMLMap } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, parse, parseDocument, type Document, type Node, type Pair, type YAMLMap } from 'yaml';
 import type { JobDocument } from '../api/types';
 import { fromDocument, quantity, replicas, same, scalar, toYaml, type JobForm } from './jobform';
 
 export type Path = readonly string[];
 type Field = keyof JobForm;
 
-const ORDER = ['name', 'framework', 'queue', 'priority', 'image', 'after', 'array', 'tags', 'retry', 'maxDuration', 'deadline', 'idle', 'nodeSelector', 'storages', 'secrets', 'inputs', 'outputs', 'replicas', 'resources', 'cpu', 'memory', 'devices', 'command', 'ports', 'env', 'count', 'model', 'roles', 'topology', 'required', 'preferred'];
+const ORDER = [
+  ...['name', 'framework', 'queue', 'priority', 'preemptible', 'gang', 'image', 'workingDir', 'parameters', 'after', 'array', 'tags', 'labels', 'annotations'],
+  ...['retry', 'maxDuration', 'deadline', 'idle', 'hangAfter', 'badHardware', 'exitTable', 'barrier', 'countedRole', 'checkpoint', 'report', 'profile'],
+  ...['compileCache', 'preflight', 'notifications', 'pinnedCell', 'lazyPreemption', 'speeds', 'nodeSelector', 'nodes', 'sharing', 'network', 'storages'],
+  ...['secrets', 'inputs', 'outputs', 'replicas', 'resources', 'cpu', 'memory', 'disk', 'devices', 'other', 'shm', 'processesPerReplica', 'maxTaskSeconds'],
+  ...['completion', 'command', 'ports', 'env', 'count', 'model', 'roles', 'topology', 'required', 'preferred'],
+];
 /** What only files of other languages, and canonical ones, have at their top. */
 const OTHERS = ['apiVersion', 'kind', 'spec', 'protocolVersion', 'jobName', 'document'];
 
@@ -19,6 +25,7 @@ export function formOf(text: string, document: JobDocument, wanted = ''): JobFor
   const form = fromDocument(alone(document, role), role);
   const command = at(file, ['roles', role, 'command']);
   if (!form || !isScalar(command) || typeof command.value !== 'string') return null;
+  if (!file.has('image')) form.image = ''; // the document has the role's own
   for (const field of Object.keys(form) as Field[]) {
     const node = at(file, pathOf(file, role, field));
     if (isScalar(node) && node.anchor) return null; // others repeat it, who would change with it
@@ -92,7 +99,6 @@ function written(value: unknown, source: string | undefined): string {
 function pathOf(file: Document.Parsed, role: string, field: Field): Path {
   const own = ['roles', role];
   if (field === 'queue' && file.has('virtualCluster')) return ['virtualCluster'];
-  if (field === 'image') return file.hasIn([...own, 'image']) ? [...own, 'image'] : ['image'];
   if (field === 'replicas' || field === 'command') return [...own, field];
   if (field === 'cpu' || field === 'memory') return [...own, 'resources', field];
   if (field === 'devices') return isMap(at(file, [...own, 'resources', 'devices'])) ? [...own, 'resources', 'devices', 'count'] : [...own, 'resources', 'devices'];
@@ -120,8 +126,8 @@ function setField(text: string, field: Field, value: string, wanted: string): st
   return write(text, path, source);
 }
 
-/** The text with YAML in the place of a path; `lines`: a text that may be written as a block. */
-export function write(text: string, path: Path, source: string, lines?: string): string {
+/** The text with YAML in the place of a path; `lines`: a text that may be written as a block; `own`: the key is a name of somebody's own. */
+export function write(text: string, path: Path, source: string, lines?: string, own = false): string {
   const file = read(text)!;
   const value: unknown = lines ?? parse(source);
   const node = at(file, path) as Node | undefined;
@@ -131,9 +137,28 @@ export function write(text: string, path: Path, source: string, lines?: string):
   else {
     const map = path.length > 1 ? at(file, path.slice(0, -1)) : file.contents;
     if (!isMap(map)) return write(text, path.slice(0, -1), `{${path[path.length - 1]}: ${source}}`);
-    next = inserted(text, map, path[path.length - 1]!, source, lines);
+    next = inserted(text, map, path[path.length - 1]!, source, lines, own);
   }
   return proved(text, next, path, value);
+}
+
+/** The text with `{child: …}` in the place of the short value of a path, which keeps its words and comments. */
+export function expanded(text: string, path: Path, child: string, word?: readonly [string, string]): string {
+  const file = read(text)!;
+  const node = at(file, path) as Node;
+  const [begin, end] = span(node);
+  const value: unknown = node.toJS(file);
+  const long = word && value === word[0] ? word[1] : undefined;
+  const said = { [child]: long === undefined ? value : (parse(long) as unknown) };
+  if (!isSeq(node) || node.flow) {
+    const kept = long ?? text.slice(begin, end);
+    return proved(text, `${text.slice(0, begin)}{${child}: ${kept}}${text.slice(end)}`, path, said);
+  }
+  const key = pairAt(file, path)!.key.range![0];
+  const column = ' '.repeat(key - lineBegin(text, key) + 2);
+  const first = lineBegin(text, begin);
+  const lines = text.slice(first, end).replace(/^(?=.)/gm, '  ');
+  return proved(text, `${text.slice(0, first)}${column}${child}:\n${lines}${text.slice(end)}`, path, said);
 }
 
 export function remove(text: string, path: Path): string {
@@ -145,7 +170,7 @@ export function remove(text: string, path: Path): string {
 }
 
 /** `next` if it says what `text` says but for one value; else the text written anew, comments kept. */
-function proved(text: string, next: string, path: Path, value: unknown): string {
+export function proved(text: string, next: string, path: Path, value: unknown): string {
   const file = read(text)!;
   if (value === undefined) file.deleteIn(path);
   else file.setIn(path, value);
@@ -197,9 +222,9 @@ function indented(column: number, lines: string): string {
 }
 
 /** A new key after those that come before it; a name of somebody's own goes last. */
-function inserted(text: string, map: YAMLMap, key: string, source: string, lines?: string): string {
+function inserted(text: string, map: YAMLMap, key: string, source: string, lines?: string, own = false): string {
   const pairs = map.items as Pair<Node, Node>[];
-  const before = ORDER.indexOf(key) < 0 ? pairs.at(-1) : pairs.filter((pair) => ORDER.indexOf(nameOf(pair)) >= 0 && ORDER.indexOf(nameOf(pair)) < ORDER.indexOf(key)).at(-1);
+  const before = own || ORDER.indexOf(key) < 0 ? pairs.at(-1) : pairs.filter((pair) => ORDER.indexOf(nameOf(pair)) >= 0 && ORDER.indexOf(nameOf(pair)) < ORDER.indexOf(key)).at(-1);
   const line = `${key}: ${lines?.includes('\n') ? JSON.stringify(lines) : source}`;
   if (map.flow || pairs.length === 0) {
     const place = before?.value?.range?.[1] ?? map.range![0] + 1;
@@ -218,11 +243,11 @@ function nameOf(pair: Pair<Node, Node>): string {
   return isScalar(pair.key) ? String(pair.key.value) : '';
 }
 
-function lineBegin(text: string, place: number): number {
+export function lineBegin(text: string, place: number): number {
   return text.lastIndexOf('\n', place - 1) + 1;
 }
 
-function lineEnd(text: string, place: number): number {
+export function lineEnd(text: string, place: number): number {
   const end = text.indexOf('\n', place);
   return end < 0 ? text.length : end;
 }

@@ -4,11 +4,11 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef, useState, type ReactNode } from 'react';
 import { call } from '../api/client';
-import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { JobDetail } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Fault } from '../components/Notices';
+import { useOpenQueues } from '../components/useOpenQueues';
 import { useTitle } from '../components/useTitle';
 import { requestKey } from '../lib/jobform';
 import { IDLE_TIMES, NEW_NOTEBOOK, notebookFile, notebookLine, type NotebookForm } from '../lib/notebookform';
@@ -61,14 +61,13 @@ const PROGRAMS = { none: '', image: 'Image', environment: 'Folder of the environ
 const EXAMPLE = { none: '', image: 'quay.io/jupyter/base-notebook', environment: '/opt/envs/torch' } as const;
 
 function Fields({ form, onChange }: { form: NotebookForm; onChange: (form: NotebookForm) => void }) {
-  const { data: queues } = useQuery(ask.queues);
   const { data: storages } = useQuery(teams.storages);
   const bind = (name: Exclude<keyof NotebookForm, 'kind'>) => ({
     value: form[name],
     onChange: (event: { target: { value: string } }) => onChange({ ...form, [name]: event.target.value }),
     className: 'field',
   });
-  const named = queues?.items.map((queue) => queue.name) ?? [];
+  const named = useOpenQueues();
   return (
     <div className="grid grid-cols-1 gap-x-3 gap-y-4 sm:grid-cols-2">
       <Field label="Name">

@@ -2,24 +2,26 @@
 
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { ApiError, call } from '../api/client';
 import { copyOf, queryOf, type Given } from '../api/copy';
 import { templateCopy } from '../api/templates';
 import type { JobDetail, Problem, Trial } from '../api/types';
 import { CodeFolder, type SentCode } from '../components/CodeFolder';
 import { CommandLine } from '../components/Copy';
-import { JobFields } from '../components/JobFields';
+import { JobFields, RoleFields } from '../components/JobFields';
 import { MoreFields } from '../components/MoreFields';
 import { Fault } from '../components/Notices';
 import { Problems } from '../components/Problems';
 import { RoleChoice } from '../components/RoleChoice';
 import { ShareTemplate } from '../components/ShareTemplate';
+import { useOpenQueues } from '../components/useOpenQueues';
 import { useTitle } from '../components/useTitle';
 import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
 import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
-import { NEW_JOB, requestKey, toYaml } from '../lib/jobform';
+import { JOB_GROUPS, ROLE_GROUPS } from '../lib/jobfields';
+import { NEW_JOB, requestKey, toYaml, type JobForm } from '../lib/jobform';
 import { submitLine } from '../lib/cli';
 import { rolesOf } from '../lib/jobmore';
 import { codeOf, edited, formable } from '../lib/jobtext';
@@ -74,6 +76,16 @@ export function Submit() {
     if (found || checked.valid) setFollows(found !== null);
   }, [byHand, current, checked, chosen]);
 
+  const queues = useOpenQueues();
+  const untouched = text === toYaml(NEW_JOB);
+  useEffect(() => {
+    const [first] = queues;
+    if (!untouched || first === undefined || queues.includes(NEW_JOB.queue)) return;
+    const begun = { ...NEW_JOB, queue: first };
+    setForm(begun);
+    setText(toYaml(begun));
+  }, [queues, untouched]);
+
   const trial = useMutation({
     onMutate: (): void => submit.reset(), // one answer at a time
     mutationFn: () => call<Trial>('/jobs', { method: 'POST', text, query: { ...queryOf(given, text), dryRun: true } }),
@@ -108,6 +120,16 @@ export function Submit() {
   const reads = useMemo(() => formable(text), [text]);
   const roles = useMemo(() => rolesOf(text), [text]);
   const role = roles.includes(chosen) ? chosen : (roles[0] ?? '');
+  const shut = !follows || reads !== 'yes';
+  const change = (next: JobForm) => {
+    const changed = edited(text, form, next, role);
+    if (changed === null) return; // a file with mistakes is corrected by hand
+    setForm(next);
+    setByHand(false);
+    setText(changed);
+    trial.reset();
+    submit.reset();
+  };
   const more = reads === 'more' || (current && checked.valid && !follows);
   return (
     <section className="pt-5">
@@ -129,36 +151,32 @@ export function Submit() {
         }}
       >
         <div className="min-w-0">
-          {reads === 'yes' && (
-            <RoleChoice
-              roles={roles}
-              role={role}
-              onChoose={(next) => {
-                setRole(next);
-                setByHand(true);
-              }}
-              onText={edit}
-              text={text}
-            />
-          )}
-          <JobFields
-            form={form}
-            disabled={!follows || reads !== 'yes'}
-            onChange={(next) => {
-              const changed = edited(text, form, next, role);
-              if (changed === null) return; // a file with mistakes is corrected by hand
-              setForm(next);
-              setByHand(false);
-              setText(changed);
-              trial.reset();
-              submit.reset();
-            }}
-          />
-          <MoreFields text={text} role={role} disabled={!follows || reads !== 'yes'} onText={edit} />
+          <Part title="The whole job" told="The same for all roles.">
+            <JobFields form={form} disabled={shut} onChange={change} />
+          </Part>
+          <Part title={role ? `Role ${role}` : 'Role'} told="For the chosen role alone.">
+            {reads === 'yes' && (
+              <RoleChoice
+                roles={roles}
+                role={role}
+                onChoose={(next) => {
+                  setRole(next);
+                  setByHand(true);
+                }}
+                onText={edit}
+                text={text}
+              />
+            )}
+            <RoleFields form={form} disabled={shut} onChange={change} />
+            <MoreFields groups={ROLE_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
+          </Part>
+          <Part title="More of the whole job" told="The same for all roles.">
+            <MoreFields groups={JOB_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
+          </Part>
           <CodeFolder onCode={takeCode} onBusy={setSendsCode} unused={given.codeSaid !== codeOf(text)} />
           <WhyGreyed more={more} mistaken={reads === 'unread' || (!follows && problems.length > 0)} />
         </div>
-        <div className="flex min-w-0 flex-col gap-3">
+        <div className="flex min-w-0 flex-col gap-3 lg:sticky lg:top-16 lg:h-[calc(100dvh-6rem)] lg:min-h-[28rem] lg:self-start lg:overflow-y-auto lg:p-0.5">
           <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={send} />
           <Beside given={given} secrets={text.includes(MASK)} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
@@ -185,6 +203,19 @@ export function Submit() {
         </div>
       </form>
       {sharing && <ShareTemplate file={text} name={form.name} onClose={() => setSharing(false)} />}
+    </section>
+  );
+}
+
+/** A part of the form, with what it is about. */
+function Part({ title, told, children }: { title: string; told: string; children: ReactNode }) {
+  return (
+    <section aria-label={title} className="border-t border-line pt-3 pb-5 first:border-0 first:pt-0">
+      <div className="flex flex-wrap items-baseline gap-x-3 pb-3">
+        <h2 className="font-medium">{title}</h2>
+        <p className="text-xs text-muted">{told}</p>
+      </div>
+      {children}
     </section>
   );
 }
