@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,7 +10,7 @@ from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.api.parameters import After, Limit, MaxPriority, Name, seconds
+from corral.api.parameters import TIME, After, Limit, MaxPriority, Name
 from corral.api.password_attempts import counted_attempt
 from corral.api.rate_limits import ApiCallLimits
 from corral.api.routers import router_of
@@ -19,6 +18,7 @@ from corral.model.accounts import AuditFilter, AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 from corral.service.people.accounts import check_email
+from corral.service.times import read_time
 
 router = router_of("accounts")
 
@@ -199,13 +199,12 @@ async def list_audit(
         str, Query(max_length=500, description="Only this resource, or all of a kind: `user:ada`, `user`.")
     ] = "",
     refused: Annotated[bool, Query(description="Only what was refused.")] = False,
-    begin: Annotated[
-        datetime | None, Query(alias="from", description="Only lines from this time on, in RFC 3339.")
-    ] = None,
-    end: Annotated[datetime | None, Query(alias="to", description="Only lines before this time.")] = None,
+    begin: Annotated[str, Query(alias="from", max_length=50, description=f"Only lines from then on. {TIME}")] = "",
+    end: Annotated[str, Query(alias="to", max_length=50, description=f"Only lines before then. {TIME}")] = "",
     limit: Limit = 200,
     after: After = "",
 ) -> Json:
     """List the audit log, newest first: each action, its actor, and the rule that allowed or denied it."""
-    wanted = AuditFilter(by, action, resource, refused, seconds(begin), seconds(end))
+    since, until = (read_time(name, text) if text else None for name, text in (("from", begin), ("to", end)))
+    wanted = AuditFilter(by, action, resource, refused, since, until)
     return Json(await service_of(request).audit_log.page(actor, wanted, limit=limit, after=after))

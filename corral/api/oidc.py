@@ -52,7 +52,15 @@ _Session = Annotated[str, Query(max_length=2048, description="The session that i
 
 
 def _leads(where: str) -> dict[int | str, dict[str, Any]]:
-    documented: dict[int | str, dict[str, Any]] = {303: {"description": f"Leads to {where}", "content": {}}}
+    """Return the `responses` of a redirect, which has no answer below 300: browsers follow its `Location`."""
+    location = {
+        "description": f"The address of {where}; of the sign-in page, with the code of the refusal, where it is refused.",
+        "required": True,
+        "schema": {"type": "string", "format": "uri-reference"},
+    }
+    documented: dict[int | str, dict[str, Any]] = {
+        303: {"description": f"Leads to {where}", "headers": {"Location": location}, "content": {}}
+    }
     return documented | {status: refused_with(status) for status in (400, 404, 422, 503)}
 
 

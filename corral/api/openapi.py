@@ -44,7 +44,14 @@ def describe(app: FastAPI) -> None:
 def document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of `app`."""
     refused_with(400)
-    built = get_openapi(title=app.title, version=app.version, summary=_SUMMARY, routes=app.routes)
+    built = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=_SUMMARY,
+        routes=app.routes,
+        servers=[{"url": "/", "description": "The server that serves this document."}],
+        license_info={"name": "MIT", "identifier": "MIT"},
+    )
     operations = [operation for methods in built["paths"].values() for operation in methods.values()]
     components = built.setdefault("components", {})
     components["schemas"] = schemas_of(SHAPES, [each.get("requestBody") for each in operations])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import Path, Query
@@ -27,6 +27,8 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-][A-Za-z0-9._@-]{0,125}$", de
 NodeName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$", description="ENGINE/NODE.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to answer with.")]
 After = Annotated[str, Query(max_length=MAX_CURSOR, description="The `next` of the page before.")]
+TIME: Final = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
+"""Describes the parameters that `service.times.read_time` reads."""
 Follow = Annotated[bool, Query(description="Go on with what is printed until the end, instead of what is there.")]
 
 

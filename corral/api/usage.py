@@ -8,14 +8,13 @@ from fastapi import Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
+from corral.api.parameters import TIME
 from corral.api.routers import router_of
 from corral.model.charges import ChargePage
 from corral.model.fairness import FairnessReport
 from corral.model.usage import UsageReport
 
 router = router_of("cluster")
-
-_TIME = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
 
 
 @router.get("/usage", responses=answers(UsageReport))
@@ -27,9 +26,9 @@ async def report_usage(
         Query(max_length=50, description="What use is summed by: `user`, `queue`, `job`, `tag`, `node` or `model`."),
     ] = "user",
     begin: Annotated[
-        str, Query(alias="from", max_length=50, description=f"{_TIME} By default 30 days before the end.")
+        str, Query(alias="from", max_length=50, description=f"{TIME} By default 30 days before the end.")
     ] = "",
-    end: Annotated[str, Query(alias="to", max_length=50, description=f"{_TIME} By default now.")] = "",
+    end: Annotated[str, Query(alias="to", max_length=50, description=f"{TIME} By default now.")] = "",
     user: Annotated[str, Query(max_length=200, description="Only the use of this user.")] = "",
     queue: Annotated[str, Query(max_length=200, description="Only jobs of this queue.")] = "",
 ) -> Json:
@@ -46,9 +45,9 @@ async def list_charges(
     request: Request,
     actor: Caller,
     begin: Annotated[
-        str, Query(alias="from", max_length=50, description=f"{_TIME} By default 30 days before the end.")
+        str, Query(alias="from", max_length=50, description=f"{TIME} By default 30 days before the end.")
     ] = "",
-    end: Annotated[str, Query(alias="to", max_length=50, description=f"{_TIME} By default now.")] = "",
+    end: Annotated[str, Query(alias="to", max_length=50, description=f"{TIME} By default now.")] = "",
     user: Annotated[str, Query(max_length=200, description="Only the use of this user.")] = "",
     queue: Annotated[str, Query(max_length=200, description="Only jobs of this queue.")] = "",
 ) -> Json:

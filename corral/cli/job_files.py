@@ -12,6 +12,7 @@ import click
 
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import paint
+from corral.cli.server_check import checked_by_server, source_option
 
 if TYPE_CHECKING:
     from corral.spec.document_splitter import Part
@@ -24,18 +25,21 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
 @click.command("validate")
 @_files
 @_set
+@source_option
 @click.option("--cluster", is_flag=True, help="The files are read as `corral up --cluster` reads them.")
 @click.option(
     "-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True, help="How to print it."
 )
-def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
+def validate_command(files: Sequence[str], parameters: Sequence[str], source: str, cluster: bool, output: str) -> int:
     """Check FILES and report every problem with its line, column, expected value and likely correction.
 
     Job files and configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage, Prices) are told apart by their
     kind, also within one file. Kubernetes objects beside them (a Service, a PriorityClass) are listed and skipped. No
-    server is needed, so references between documents are checked only by `corral apply --dry-run`. Ends with 2 when a
-    file is not valid.
+    server is needed, so references between documents are checked only by `corral apply --dry-run`. With --from the
+    server checks the jobs. Ends with 2 when a file is not valid.
     """
+    if source and cluster:
+        raise click.UsageError("--from is for job files, and --cluster reads none; give one of them.")
     from corral.spec.document_splitter import left_out
     from corral.spec.errors import SpecError
 
@@ -43,7 +47,7 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
     left: list[str] = []
     for file in files:
         try:
-            others = _check(_text(file), _shown(file), parameters, cluster=cluster)
+            others = _check(_text(file), _shown(file), parameters, source, cluster=cluster)
         except SpecError as error:
             found += [problem.to_document() for problem in error.problems]
             if output == "table":
@@ -135,13 +139,26 @@ def _read(file: str, parameters: Sequence[str]) -> UnifiedJob:
 
 
 def _job(text: bytes, shown: str, parameters: Sequence[str]) -> UnifiedJob:
-    from corral.cli.submit import pair
     from corral.spec.job_reader import load_job
 
-    return load_job(text, parameters=dict(pair(each) for each in parameters), filename=shown)
+    return load_job(text, parameters=_pairs(parameters), filename=shown)
 
 
-def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool) -> tuple[str, ...]:
+def _pairs(parameters: Sequence[str]) -> dict[str, str]:
+    from corral.cli.submit import pair
+
+    return dict(pair(each) for each in parameters)
+
+
+def _check_job(text: bytes, shown: str, parameters: Sequence[str], source: str) -> None:
+    """Check a job here, or by the server when it came from another job. Raises SpecError with every problem."""
+    if source:
+        checked_by_server(text, shown, _pairs(parameters), source)
+    else:
+        _job(text, shown, parameters)
+
+
+def _check(text: bytes, shown: str, parameters: Sequence[str], source: str, *, cluster: bool) -> tuple[str, ...]:
     """Check a file by its kind, and return the documents in it that belong to other programs.
 
     Raises SpecError with every problem.
@@ -151,11 +168,11 @@ def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool)
     if cluster:
         load_site(text, filename=shown)
     elif parts := _parts(text, shown):
-        return _check_parts(parts, shown, parameters)
+        return _check_parts(parts, shown, parameters, source)
     elif is_configuration(text):
         load_document(text, filename=shown)
     else:
-        _job(text, shown, parameters)
+        _check_job(text, shown, parameters, source)
     return ()
 
 
@@ -173,7 +190,7 @@ def _parts(text: bytes, shown: str) -> list[Part]:
     return parts
 
 
-def _check_parts(parts: list[Part], shown: str, parameters: Sequence[str]) -> tuple[str, ...]:
+def _check_parts(parts: list[Part], shown: str, parameters: Sequence[str], source: str) -> tuple[str, ...]:
     from corral.spec.configuration_file import load_document
     from corral.spec.document_splitter import Sort, joined
     from corral.spec.errors import Problem, SpecError
@@ -182,7 +199,7 @@ def _check_parts(parts: list[Part], shown: str, parameters: Sequence[str]) -> tu
     for part in parts:
         if part.sort is Sort.JOB:
             try:
-                _job(part.text.encode(), shown, parameters)
+                _check_job(part.text.encode(), shown, parameters, source)
             except SpecError as error:
                 problems += error.problems
     if configuration := joined([part for part in parts if part.sort is Sort.CONFIGURATION]):

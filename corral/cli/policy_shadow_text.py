@@ -74,7 +74,7 @@ def hour_line(hour: HourRow) -> str:
 
 def _head(report: ShadowReport) -> str:
     length = span(report.total.seconds)
-    return f"{length} from {report.begin}: {report.in_force} in force > {report.candidate}, which decided beside it."
+    return f"{length} from {report.begin}: {report.in_force} in force → {report.candidate}, which decided beside it."
 
 
 def _decided(report: ShadowReport) -> str:
@@ -175,7 +175,7 @@ def _cell(value: str) -> str:
 
 
 def _both(before: str, after: str) -> str:
-    return after if before == after else f"{before} > {after}"
+    return after if before == after else f"{before} → {after}"
 
 
 def _time(seconds: float | None) -> str:

@@ -65,9 +65,15 @@ def memory_text(facts: Mapping[str, Any]) -> str:
 def system_text(facts: Mapping[str, Any]) -> str:
     """What each task did with its machine over the time, and the advice."""
     parts = ["\n".join([paint(each["rank"], bold=True), *_lines(each)]) for each in facts["curves"]]
-    return "\n\n".join([*parts, *(_advice(facts) or [_NO_ADVICE])])
+    names = {curve["name"] for each in facts["curves"] for curve in each["curves"]}
+    note = [_NETWORK] if any(each.startswith("network ") for each in names) else []
+    return "\n\n".join([*parts, *note, *(_advice(facts) or [_NO_ADVICE])])
 
 
+_NETWORK: Final = (
+    "The network figures are the whole node's where the task shares its network, as on the local engine, and else its "
+    "pod's."
+)
 _NO_ADVICE: Final = "Nothing stands out, so there is no advice."
 _MIB: Final = 2**20
 _BARS: Final = "▁▂▃▄▅▆▇█"

@@ -52,7 +52,7 @@ def life_of(file: BinaryIO, policy: str, documents: Path | None) -> tuple[dict[s
 def life_text(answer: dict[str, Any], *, everything: bool) -> str:
     """Return the two lives for people."""
     length = span(answer["horizonSeconds"])
-    head = f"{length} from {answer['at']}, as it was > under {' and '.join(answer['changes'])}."
+    head = f"{length} from {answer['at']}, as it was → under {' and '.join(answer['changes'])}."
     return f"{head}\n\n{comparison_text(cast('WhatIfAnswer', answer), everything=everything, starts='STARTS AFTER')}"
 
 

@@ -296,7 +296,7 @@ def _starts(spread: Spread, sure: bool) -> str:
 def _both(before: str, after: str, *, changed: bool) -> str:
     if not changed or before == after:
         return after
-    return f"{before or '-'} > {after or '-'}"
+    return f"{before or '-'} → {after or '-'}"
 
 
 def _time(seconds: float | None, none: str) -> str:

@@ -909,6 +909,8 @@ class JobFile(TypedDict):
     """The digest of the code that was uploaded with it."""
     secrets: int
     """The number of placeholders with a stored secret; the owner can submit the file again with `from`."""
+    edits: list[str]
+    """What was changed of the job since, in sentences, the earliest first; the file has none of it. The last 20."""
 
 
 class JobInput(TypedDict):

@@ -252,11 +252,12 @@ class ControlApi:
         )
 
     def _ahead_of(self, job: JobId, forecast: Forecast | None, now: float) -> Sequence[JobId]:
-        """The jobs ahead of one; of many, those that were ahead at the time of the forecast and wait still."""
+        """The jobs ahead of one that can start; of many, those that were ahead in the forecast and wait still."""
         planner = self._control.world.planner
         queue = planner.queue
         if len(queue) > _MANY and forecast is not None and (known := forecast.ahead(job)) is not None:
-            return [each for each in known if queue.first(each) is not None]
+            waiting = ((each, queue.first(each)) for each in known)
+            return [each for each, entry in waiting if entry and (entry.reported is None or entry.reported.possible)]
         return ahead_of(planner.cluster.queues, queue, planner.policy, now, job)
 
     async def _bundle(self, request: Request) -> Response:

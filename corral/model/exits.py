@@ -172,6 +172,13 @@ RESERVED_SPECS: Final[dict[int, ExitSpec]] = _read(_RESERVED)
 
 _USER_ERROR: Final = "UserCommandExitWithError"
 
+_OWN_PHRASES: Final = {
+    STOP_REQUESTED: "StopRequested",
+    ATTEMPT_COMPLETED: "JobAttemptEnded",
+    DELETE_TASK_REQUESTED: "ScaledDown",
+}
+"""Corral's phrases for requested ends, of which the table's name FrameworkController's objects."""
+
 
 _HINTS: Final = {
     126: "the command was found and could not be executed: is it marked as executable?",
@@ -184,6 +191,17 @@ def exit_spec(code: int) -> ExitSpec:
     """The row of `code`; a code without a row gets that of 256 (positive) or -8000 (negative)."""
     found = EXIT_SPECS.get(code) or RESERVED_SPECS.get(code)
     return found or EXIT_SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
+
+
+def own_phrase(code: int, phrase: str) -> str:
+    """The phrase by which Corral's API and pages call an end that was stored with `phrase`."""
+    known = _OWN_PHRASES.get(code)
+    return known if known is not None and phrase == EXIT_SPECS[code].phrase else phrase
+
+
+def table_phrase(code: int, phrase: str) -> str:
+    """The reverse of `own_phrase`, for other systems' objects."""
+    return EXIT_SPECS[code].phrase if phrase == _OWN_PHRASES.get(code) else phrase
 
 
 def preempted(why: str) -> Completion:

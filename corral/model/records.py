@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
+from corral.model.exits import own_phrase
 from corral.runtime.error_block import sentence
 
 Item = TypeVar("Item")
@@ -236,7 +237,8 @@ def exit_view(completion: Any) -> ExitView | None:
     if completion is None:
         return None
     said = sentence(completion.diagnostics)
-    return ExitView(completion.code, completion.phrase, str(completion.exit_class), said)
+    phrase = own_phrase(completion.code, completion.phrase)
+    return ExitView(completion.code, phrase, str(completion.exit_class), said)
 
 
 def plain(data: Mapping[str, object] | None) -> dict[str, Any]:

@@ -40,7 +40,8 @@ class IntentKind(StrEnum):
     ORDER = "job.order-requested"
     """Move the job among the waiting jobs of its queue.
 
-    `data`: {"place": `first`, `last`, `before` or `own`, "before": the other job's id}.
+    `data`: {"place": `first`, `last`, `before` or `own`, "before": the other job's id, "beforeName": its name,
+    "queue": the queue}.
     """
     EDIT = "job.edit-requested"
     """Change fields of the waiting job; `data`: `model.edits.Edit` as JSON."""

@@ -172,6 +172,8 @@ class JobFile(Record, frozen=True):
     """The digest of the code that was uploaded with it."""
     secrets: int = 0
     """The number of placeholders with a stored secret; the owner can submit the file again with `from`."""
+    edits: tuple[str, ...] = ()
+    """What was changed of the job since, in sentences, the earliest first; the file has none of it. The last 20."""
 
 
 class ForecastView(Record, frozen=True):

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
+from corral.model.exits import own_phrase
 from corral.model.placement import DeviceShare, TaskPlacement
 from corral.model.records import (
     JOB_ORDERS,
@@ -448,7 +449,8 @@ def job_record(row: Any) -> JobRecord:
 
 
 def _attempt_record(row: Any) -> AttemptRecord:
-    ended = None if row.code is None else ExitView(row.code, row.phrase, row.exit_class, sentence(row.diagnostics))
+    phrase = own_phrase(row.code, row.phrase)
+    ended = None if row.code is None else ExitView(row.code, phrase, row.exit_class, sentence(row.diagnostics))
     return AttemptRecord(
         id=row.id,
         job_attempt=row.job_attempt,

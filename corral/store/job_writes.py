@@ -385,6 +385,19 @@ _WORDS: Final = {
 }
 
 
+def _asked(kind: IntentKind, data: Mapping[str, object] | None) -> str:
+    """What a person asked for, in the words of an event; of a reorder where the job goes."""
+    if kind is not IntentKind.ORDER or data is None:
+        return f"{_WORDS[kind]} the job"
+    place, before = data.get("place"), data.get("beforeName")
+    where = f" in queue {data['queue']}" if "queue" in data else ""
+    if place == "before" and before:
+        return f"move the job before {before}{where}"
+    if place in ("first", "last"):
+        return f"move the job to the {place} place{where}"
+    return f"move the job to its own place{where}" if place == "own" else f"{_WORDS[kind]} the job"
+
+
 def _check_there(transaction: Transaction, job: JobId) -> None:
     if transaction.read(_JOB, {"i": job}).first() is None:
         raise NotFound("job-not-found", f"There is no job {job}.")
@@ -400,8 +413,11 @@ def add_intents(
     audits: Sequence[AuditWrite | None],
 ) -> int:
     """Store an intent for each element of `data`; returns the last event seq."""
-    message = f"{actor or 'Corral'} asked to {_WORDS[kind]} the job"
-    new = [event_row(job, at, kind, message, actor=actor, data=each, intent=True) for each in data]
+    who = actor or "Corral"
+    new = [
+        event_row(job, at, kind, f"{who} asked to {_asked(kind, each)}", actor=actor, data=each, intent=True)
+        for each in data
+    ]
     seq = add_events(transaction, new)
     for audit in audits:
         write_audit(transaction, audit)

@@ -96,6 +96,23 @@ def test_fields_of_another_shape_are_refused_by_one_sentence(ann: Pai) -> None:
     assert ann.call("GET", f"{BASE}?page=0").status_code == 422
 
 
+def test_refusals_say_what_to_do_and_openpais_api_has_its_own_words(ann: Pai) -> None:
+    path = "/api/v2/template"
+    ann.call("POST", BASE, json=item("words")).raise_for_status()
+    for name, called in (("none", "none"), ("words?version=0", "words of version 0")):
+        told = ann.call("GET", f"{BASE}/job/{name}").json()["message"]
+        assert told == f"There is no template job/{called} that you may see; `corral templates` lists them."
+        theirs = ann.call("GET", f"{path}/job/{name}").json()
+        assert theirs == {"code": 404, "message": "Failed to find any matched template."}
+    told = ann.call("GET", f"{BASE}/song/none").json()["message"]
+    assert told == "The type of a template is one of job, dockerimage, script, data, output, not 'song'."
+    assert ann.call("GET", f"{path}/song").json()["message"] == "Found illegal type value in the request."
+    for odd in ({"type": "job"}, ["job"], "job"):
+        told = ann.call("POST", BASE, json=odd).json()["message"]
+        assert told == "A template is a mapping with a type and a name, each a text."
+        assert ann.call("POST", path, json=odd).json()["message"] == "Failed to parse template content."
+
+
 @pytest.mark.parametrize("name", [".", "..", " ", " a", "a ", "a/b", "a\tb", "x" * 256])
 def test_a_name_that_no_address_can_have_is_refused(ann: Pai, name: str) -> None:
     answer = ann.call("POST", BASE, json=item(name))

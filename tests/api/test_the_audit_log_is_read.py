@@ -28,9 +28,14 @@ def test_what_an_account_did_and_was_refused_is_found(server: Server, monkeypatc
     assert found("refused=true") == [did[1]]
     assert found("by=auditor&action=user.create") == [did[2]]
     assert found("from=2100-01-01T00:00:00Z") == found("to=2001-01-01T00:00:00Z") == []
-    for query in ("from=yesterday", "refused=perhaps", f"action={'a' * 101}", f"by={'a' * 201}"):
+    assert found("refused=true&from=2026-01-01&to=2100-01-01") == [did[1]]
+    assert found("from=2100-01-01") == found("to=2001-01-01") == []
+    for query in ("refused=perhaps", f"action={'a' * 101}", f"by={'a' * 201}"):
         assert root.call("GET", f"/api/v3/audit?{query}").status_code == 422, query
-    assert root.call("GET", "/api/v3/audit?from=2026-01-01T00:00:00").status_code == 400
+    for name in ("from", "to"):
+        refused = root.call("GET", f"/api/v3/audit?{name}=yesterday")
+        assert refused.status_code == 400
+        assert f"{name} is a time such as 2026-11-27T10:00:00Z or 2026-11-27" in refused.json()["message"]
     assert ann.call("GET", "/api/v3/audit?by=audited").status_code == 403
 
     monkeypatch.setenv("CORRAL_URL", server.url)

@@ -63,6 +63,21 @@ def test_an_answer_without_json_is_not_described_as_json() -> None:
     assert "content" not in paths["/api/v3/logout"]["post"]["responses"]["204"]
 
 
+def test_the_document_names_its_server_and_its_licence() -> None:
+    document = openapi()
+    assert [each["url"] for each in document["servers"]] == ["/"]
+    assert document["info"]["license"]["identifier"] == "MIT"
+
+
+def test_a_redirect_is_described_with_the_address_that_it_leads_to() -> None:
+    paths = openapi()["paths"]
+    calls = [("login", "get"), ("callback", "get"), ("callback", "post"), ("logout", "get")]
+    for name, method in calls:
+        answers = paths[f"/api/v3/oidc/{name}"][method]["responses"]
+        assert min(answers) == "303" and answers["303"]["headers"]["Location"]["required"], name
+        assert "content" not in answers["303"]
+
+
 async def test_callers_at_once_get_one_document_that_was_built_aside_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,8 +15,8 @@ def test_waits_by_queue_and_by_job_are_shown_before_and_after(
 ) -> None:
     assert run(["replay", "run", str(journal), "--policy", "srtf"]) == 0
     text = capsys.readouterr().out
-    assert "as it was > under policy srtf." in text
-    assert "job-3  trace  default        8      0s  1h59m > 59m40s" in text
+    assert "as it was → under policy srtf." in text
+    assert "job-3  trace  default        8      0s  1h59m → 59m40s" in text
     assert "Gain most: job-3 (1h earlier)." in text and "Lose most: job-2 (10m later)." in text
 
 

@@ -13,10 +13,10 @@ from corral.cli.main import run
 def test_hours_and_differences_are_shown(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["policy", "shadow", "srtf", "--file", str(journal)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0].endswith("fifo in force > srtf, which decided beside it.")
+    assert lines[0].endswith("fifo in force → srtf, which decided beside it.")
     assert "Alike within 1m: 1 of 5 starts." in lines
-    assert "09-09 02:00 0 0 1 2 1 > 2 59m50s > 59m40s 59m50s > 1h9m 100% 0 1 > 0" in lines
-    assert "all 1 0 2 2 3 59m50s > 59m40s 1h59m > 1h9m 98% 0 0" in lines
+    assert "09-09 02:00 0 0 1 2 1 → 2 59m50s → 59m40s 59m50s → 1h9m 100% 0 1 → 0" in lines
+    assert "all 1 0 2 2 3 59m50s → 59m40s 1h59m → 1h9m 98% 0 0" in lines
     assert any(line.startswith("job-3 trace default start 09-09 03:46:40 09-09 02:46:40") for line in lines)
     assert "Of 3 jobs that started, the candidate starts 1 earlier, 1 later, and 1 at the same time." in lines
     assert "Gain most: job-3 (1h earlier)." in lines and "Lose most: job-2 (10m later)." in lines
@@ -55,7 +55,7 @@ def test_a_journal_that_was_cut_off_is_compared_up_to_there(
     cut.write_bytes(journal.read_bytes()[:-20])
     assert run(["policy", "shadow", "srtf", "--file", str(cut)]) == 2
     told = capsys.readouterr()
-    assert "fifo in force > srtf" in told.out and "was read up to the last whole block" in told.err
+    assert "fifo in force → srtf" in told.out and "was read up to the last whole block" in told.err
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_exit_code_0_says_that_all_hold_and_1_that_one_does_not(capsys: pytest.C
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "week.csv played under tight, against quotas."
     assert lines[3].split() == ["no", "wait.p95(queue=vision)", "<=", "base", "never", "<=", "2m10s", "2m10s"]
-    assert any(line.split()[:2] == ["vision", "2"] and "2m10s > never" in line for line in lines)
+    assert any(line.split()[:2] == ["vision", "2"] and "2m10s → never" in line for line in lines)
     assert "1 of 4 jobs never end under tight; a job that never starts waits for ever." in lines
     assert lines[-1] == "1 of 2 assertions does not hold."
 

@@ -46,11 +46,11 @@ def test_queues_and_jobs_are_shown_before_and_after() -> None:
     assert lines[0] == "The next 1d from 2026-01-31T12:00:00.000Z, 5 courses."
     assert lines[1] == "Changes: local/n2 drained."
     row = next(line for line in lines if line.startswith("vision"))
-    assert row.split()[1:5] == ["2", "1m30s", ">", "0s"]
+    assert row.split()[1:5] == ["2", "1m30s", "→", "0s"]
     text = "\n".join(lines)
-    assert "1m30s (1m to 2m) > 0s" in text
-    assert "0s > 1h (30s to later)" in text
-    assert "- > later" in text
+    assert "1m30s (1m to 2m) → 0s" in text
+    assert "0s → 1h (30s to later)" in text
+    assert "- → later" in text
     assert "Gain most: job-a (1m30s earlier)." in text and "Lose most: job-b (1h later)." in text
     assert text.endswith("- No task fails.")
 

@@ -55,6 +55,10 @@ def test_a_file_comes_back_with_its_comments_and_is_submitted_again_with_its_sec
     assert "--set lr=0.25" in done.stderr and "--from" in done.stderr
     again = written(tmp_path, done.stdout.replace("Kept_1", "Kept_2"), "again.yaml")
     assert "--from JOB" in server.refused("submit", "--no-image", again, code=2)
+    assert "ok: " in server.corral("validate", again, "--from", "Kept_1")
+    words = ("check", again, "--from", "Kept_1", "--dry-run", "--no-image")
+    assert "The job would" in server.corral("openpai", *words)
+    assert "again.yaml:" in server.run("validate", again, "--from", "absent").stdout
     done = server.run("submit", "-f", "--no-image", again, "--from", "Kept_1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert hashlib.sha256(HUSH.encode()).hexdigest() in done.stdout and "lr=0.5" in done.stdout

@@ -46,6 +46,9 @@ def test_a_job_is_edited_and_keeps_its_place_in_time(line: Platform) -> None:
     assert "root changed the job's priority from 10 to 100." in told
     audit = [each for each in line.client.audit()["items"] if each["action"] == "job.edit" and each["allowed"]]
     assert audit[0]["detail"] == {"priority": {"from": "10", "to": "100"}}
+    said = line.run("get", "early", "--file").stderr
+    assert "The job was edited since" in said and "root changed the job's priority from 10 to 100." in said
+    assert "edited" not in line.run("get", "middle", "--file").stderr
     line.client.stop("holder")
     line.until("early", lambda job: job["state"] == "running")
     assert "only waiting jobs take other terms" in line.refused("edit", "early", "--queue", "research")

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from corral.kernel.ids import JobId
-from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify, exit_spec
+from corral.model.exits import EXIT_SPECS, NEVER_RETRIED, RESERVED_SPECS, classify, exit_spec, own_phrase, table_phrase
 from corral.model.outcome import Completion, ExitClass
 from corral.model.phases import Phase, phase
+from corral.model.records import exit_view
 from corral.model.runs import JobRun
 from corral.model.states import JobState
 
@@ -45,6 +46,21 @@ def test_the_table_has_openpais_62_codes_and_its_reactions() -> None:
 )
 def test_a_code_is_classified_and_kept(code: int, phrase: str, kind: ExitClass) -> None:
     assert classify(code, "why") == Completion(code, phrase, kind, "why")
+
+
+@pytest.mark.parametrize("code", sorted(NEVER_RETRIED))
+def test_requested_ends_are_shown_in_words_that_name_no_framework(code: int) -> None:
+    ended = classify(code, "asked for by ada")
+    shown = exit_view(ended)
+    assert shown is not None and "Framework" not in shown.phrase and shown.phrase != ended.phrase
+    assert table_phrase(code, shown.phrase) == ended.phrase, "a Framework's status keeps FrameworkController's word"
+
+
+def test_other_ends_are_shown_by_the_phrase_that_they_have() -> None:
+    for code in EXIT_SPECS.keys() - NEVER_RETRIED:
+        shown = exit_view(classify(code))
+        assert shown is not None and shown.phrase == table_phrase(code, shown.phrase) == classify(code).phrase
+    assert own_phrase(-220, "Migrated") == "Migrated" == table_phrase(-220, "Migrated")
 
 
 def test_a_code_without_a_row_is_256_or_minus_8000() -> None:

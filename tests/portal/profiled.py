@@ -91,6 +91,7 @@ def plant_system(portal: Portal, job: str) -> str:
         {
             "at": at / 10, "user": at / 20, "ran": at / 20, "waited": at / 200, "read": at * 9.0 * mib,
             "rchar": at * 10.0 * mib, "major": at * 30.0, "voluntary": at * 40.0, "resident": 900.0 * mib,
+            "received": at * 3.0 * mib,
             "cached": (200.0 + 9 * at) * mib,
         }
         for at in range(31)

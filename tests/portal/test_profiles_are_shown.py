@@ -138,6 +138,7 @@ def test_the_machine_is_shown_as_small_curves_with_ranked_advice(page: Page, por
     figures = page.get_by_role("region", name="Figures of worker-0")
     expect(figures.get_by_role("img", name="read from the disk: 90 MiB/s at the beginning")).to_be_visible()
     expect(figures.get_by_role("img", name="device 0 in use")).to_be_visible()
+    expect(page.get_by_text("The network figures are the whole node's")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light")])

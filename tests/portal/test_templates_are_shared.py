@@ -93,7 +93,7 @@ def test_a_file_is_saved_as_a_template_for_oneself_and_prefills_the_form(
     other.goto("/templates")
     expect(other.get_by_text("Nobody shares a template yet")).to_be_visible()
     other.goto("/templates/job/mine%20only")
-    expect(other.get_by_role("alert")).to_contain_text("Failed to find any matched template.")
+    expect(other.get_by_role("alert")).to_contain_text("There is no template job/mine only that you may see")
 
     page.get_by_role("link", name="Start a job from it").click()
     expect(page.get_by_label("Command")).to_have_value("echo from the template")

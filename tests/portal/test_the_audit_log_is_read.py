@@ -56,6 +56,17 @@ def test_a_refusal_is_found_by_its_account_and_given_as_a_file(page: Page, audit
     expect(lines).to_have_count(1)
 
 
+def test_a_job_is_opened_from_its_line(page: Page, portal: Portal) -> None:
+    job = portal.submit("audited-job")
+    page.goto(f"/audit?resource=job:{job}")
+    line = page.get_by_role("table", name="Audit log").locator("tbody tr[data-action='job.submit']")
+    line.get_by_role("link", name=f"Open job {job}").click()
+    expect(page.get_by_role("heading", name="audited-job")).to_be_visible()
+    page.goto("/audit?action=user")
+    expect(page.get_by_role("table", name="Audit log").locator("tbody tr").first).to_be_visible()
+    expect(page.get_by_role("link", name="Open job")).to_have_count(0)
+
+
 def test_others_are_told_who_may_read_it(page_of: Callable[[str], Page]) -> None:
     page = page_of("curious")
     page.goto("/groups")

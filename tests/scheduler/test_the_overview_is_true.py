@@ -165,7 +165,9 @@ def test_the_line_tells_the_order_what_each_wants_and_why_it_waits() -> None:
     assert huge.name == "name of huge" and huge.reason is not None and huge.reason.code == "queue-limit"
     assert not huge.possible and early.possible and early.devices == 1 and early.submitted_at.startswith("1970-01-01")
     assert line.total == 3 and line.next is None
-    assert ahead_of(life.cluster.queues, life.queue, life.policy, 4.0, JobId("late")) == ["huge", "early"]
+    assert ahead_of(life.cluster.queues, life.queue, life.policy, 4.0, JobId("late")) == ["early"], (
+        "not huge, which never starts"
+    )
     assert ahead_of(life.cluster.queues, life.queue, life.policy, 4.0, JobId("holds")) == []
 
 

@@ -12,7 +12,8 @@ from corral.compat.openpai.service.errors import OpenPaiRefusal
 from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
-from corral.model.store_writes import ControlBatch
+from corral.model.facts import Fact
+from corral.model.store_writes import ControlBatch, FactWrite
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.own_file import MASK
@@ -53,6 +54,19 @@ async def test_a_file_is_given_back_byte_for_byte_with_its_parameters(service: S
     first = await service.jobs.document(ANN, job)
     again = await service.submission.validate(ANN, found.text, parameters=found.parameters)
     assert again.document == first
+
+
+async def test_what_was_edited_since_is_told_with_a_file_that_has_none_of_it(
+    service: Service, store: Store, epoch: int
+) -> None:
+    job = await submitted(service)
+    assert (await service.job_files.get(ANN, job)).edits == ()
+    said = [f"ann changed the job's priority from {at} to {at + 1}." for at in range(22)]
+    facts = [FactWrite(JobId(job), float(at), Fact("job.edited", each), "ann") for at, each in enumerate(said)]
+    other = FactWrite(JobId(job), 30.0, Fact("job.edit-refused", "The job no longer waits."), "ann")
+    await store.commit(ControlBatch(epoch, facts=(*facts, other)))
+    found = await service.job_files.get(ANN, job)
+    assert (list(found.edits), found.text) == (said[-20:], TEXT)
 
 
 async def test_a_job_without_a_file_says_where_its_document_is(service: Service) -> None:

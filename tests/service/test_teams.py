@@ -167,6 +167,8 @@ async def test_only_managers_put_waiting_jobs_in_another_order(teams: Service) -
         line for line in (await teams.audit_log.page(ROOT)).items if line.action == "job.order" and line.allowed
     )
     assert (line.actor, line.rule, line.detail["place"]) == ("bob", "queue-manager", "before")
+    (*_, event) = (await teams.events.of_job(ann, "two")).items
+    assert event.message == "bob asked to move the job before one in queue vision"
     with pytest.raises(Conflict, match="waits in queue default"):
         await teams.queue_managers.order(bob, "ann~two", "before", "ann~far")
     with pytest.raises(InvalidInput, match="before another job"):
@@ -177,6 +179,12 @@ async def test_only_managers_put_waiting_jobs_in_another_order(teams: Service) -
     with pytest.raises(Conflict, match="all queues wait in one order"):
         await teams.queue_managers.order(bob, "ann~two", "first")
     await teams.queue_managers.order(ROOT, "ann~two", "first")
+    await teams.queue_managers.order(ROOT, "ann~two", "own")
+    asked = [event.message for event in (await teams.events.of_job(ann, "two")).items[-2:]]
+    assert [each.partition(" asked to ")[2] for each in asked] == [
+        "move the job to the first place in queue vision",
+        "move the job to its own place in queue vision",
+    ]
 
 
 async def test_managers_limit_below_the_queues_own_and_no_apply_forgets_it(teams: Service) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from corral.model.exits import table_phrase
 from corral.model.outcome import Completion
 from corral.model.records import TaskRecord, rfc3339, rfc3339_or_none
 from corral.model.runs import JobRun
@@ -133,7 +134,7 @@ def _task(task: TaskRecord, run: JobRun) -> TaskState:
         started_at=task.started_at,
         ended_at=task.ended_at,
         exit_code=ended.code if ended else None,
-        exit_phrase=ended.phrase if ended else "",
+        exit_phrase=table_phrase(ended.code, ended.phrase) if ended else "",
         exit_class=ended.exit_class if ended else "",
         exit_message=ended.message if ended else "",
     )

@@ -82,13 +82,23 @@ def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iter
 
 
 def ahead_of(queues: QueueTree, queue: Queue, policy: Policy, now: float, job: JobId) -> list[JobId]:
-    """Return the jobs ahead of a job's first gang in the next cycle, in order; empty if it does not wait."""
+    """Return the jobs ahead of a job's first gang in the next cycle, in order; empty if it does not wait.
+
+    A job that can never start as it is holds up nobody, and is left out.
+    """
     found: list[JobId] = []
-    for _, entry in in_line(queues, queue, policy, now):
+    for group, entry in in_line(queues, queue, policy, now):
         if entry.request.job == job:
             return list(dict.fromkeys(found))
-        found.append(entry.request.job)
+        if can_start(group, entry):
+            found.append(entry.request.job)
     return []
+
+
+def can_start(group: Group, entry: Entry) -> bool:
+    """Return whether a waiting gang could start at some time, as far as a cycle has told."""
+    reported = entry.reported or group.reported
+    return reported is None or reported.possible
 
 
 def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[tuple[Group, Entry]]:
@@ -195,7 +205,7 @@ def _entry(
         grows=grows,
         yielding=any(reported is not None and reported.binding.code == YIELDING for reported in _reported(parts)),
         reason=_reason(reported, name_of),
-        possible=reported is None or reported.possible,
+        possible=can_start(group, entry),
         estimate=estimate_of(request.job, reported),
     )
 

@@ -60,7 +60,7 @@ class QueueManagers:
                 raise Conflict("other-queue", message)
             if other.id == record.id:
                 raise InvalidInput("bad-place", f"{record.name} cannot come before itself; name another job.")
-            data["before"] = other.id
+            data |= {"before": other.id, "beforeName": other.name}
         return await self._job_commands.intend(actor, record, "job.order", IntentKind.ORDER, data, decision)
 
     async def _check_policy(self, actor: Actor, record: JobRecord) -> None:

@@ -6,6 +6,7 @@ When a file with placeholders is submitted, they are filled from a job that the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -21,6 +22,9 @@ from corral.storage.code_archives import BLOB_SCHEME
 
 NOT_KEPT = "The file itself is not kept with the job, since a secret may stand in it in clear elsewhere, too."
 """Message for the submitter of a file from which not all secrets can be removed."""
+
+_MOST_EDITS: Final = 20
+"""Edits of a job that are told with its file."""
 
 
 class JobFiles:
@@ -45,7 +49,9 @@ class JobFiles:
         sealed = await self._store.secrets(file_owner(_key(record)))
         uri = str(msgspec.json.decode(record.doc)["spec"].get("code", {}).get("uri", ""))
         code = uri.removeprefix(BLOB_SCHEME) if uri.startswith(BLOB_SCHEME) else ""
-        return JobFile(record.id, kept.text, kept.parameters, code, len(sealed))
+        edited = await self._store.events_of(record.id, kinds=("job.edited",))
+        edits = tuple(event.message for event in reversed(edited[:_MOST_EDITS]))
+        return JobFile(record.id, kept.text, kept.parameters, code, len(sealed), edits)
 
     async def file_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
         """The values of the placeholders in the file of one of the actor's own jobs; empty for any other job."""

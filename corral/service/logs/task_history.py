@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from corral.kernel.ids import AttemptId
 from corral.model.attempts import BEFORE_ALL, AttemptChain, AttemptNumber, AttemptStep
+from corral.model.exits import own_phrase
 from corral.storage.log_files import begin_of_tail
 
 _FIRST_PAUSE: Final = 0.05
@@ -229,6 +230,6 @@ class _Filled:
 
 def mark(before: AttemptStep, step: AttemptStep) -> bytes:
     """The line between the outputs of two attempts; begins with a newline, because the last line may be unfinished."""
-    phrase = " ".join(before.phrase.split())
+    phrase = "" if before.code is None else " ".join(own_phrase(before.code, before.phrase).split())
     how = f"ended: {phrase} (exit code {before.code})" if before.code is not None else "is over"
     return f"\n[corral: attempt {before.number} {how}; attempt {step.number} follows]\n".encode()

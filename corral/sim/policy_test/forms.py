@@ -34,13 +34,13 @@ def queue_headings() -> list[str]:
     return ["Queue", "Jobs", *(title for title, *_ in _COLUMNS)]
 
 
-def queue_cells(row: QueueRow, between: str = " > ") -> list[str]:
+def queue_cells(row: QueueRow) -> list[str]:
     """Return a queue's figures as text, before and after where they differ."""
     cells = [row.name or ALL, str(row.after.jobs)]
     for _, name, unit in _COLUMNS:
         after = shown(getattr(row.after, name), unit)
         before = after if row.before is None else shown(getattr(row.before, name), unit)
-        cells.append(after if before == after else f"{before}{between}{after}")
+        cells.append(after if before == after else f"{before} → {after}")
     return cells
 
 
@@ -109,7 +109,7 @@ def markdown(report: Report, picture: str = "") -> str:
         f"### Policy test: {report.headline}",
         f"{_code(report.trace)} ({jobs}) played under {_code(report.documents)}{against}.",
         _grid(headings, rows),
-        _grid(queue_headings(), [[_cell(each) for each in queue_cells(row, " → ")] for row in report.queues]),
+        _grid(queue_headings(), [[_cell(each) for each in queue_cells(row)] for row in report.queues]),
         f"![Waits by queue]({picture.replace(' ', '%20')})" if picture else f"```mermaid\n{mermaid(report)}\n```",
     ]
     if report.notes:

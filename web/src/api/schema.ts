@@ -1909,6 +1909,8 @@ export interface components {
             code: string;
             /** @description The number of placeholders with a stored secret; the owner can submit the file again with `from`. */
             secrets: number;
+            /** @description What was changed of the job since, in sentences, the earliest first; the file has none of it. The last 20. */
+            edits: string[];
         };
         /** @description Data fetched before the command starts. */
         JobInput: {

@@ -31,6 +31,9 @@ export function JobFile({ job }: { job: JobDetail }) {
           )}
         </div>
       )}
+      {file && shown === 'submitted' && file.edits.length > 0 && (
+        <p className="pb-3 text-sm text-muted">The job was edited since, and its file was not. {file.edits.join(' ')}</p>
+      )}
       <pre
         className="overflow-x-auto bg-sunken p-4 font-mono text-xs leading-[18px]"
         tabIndex={0}

@@ -11,11 +11,15 @@ const SHOWN_BEHIND = 3;
 /** What waits for something else than room is not in the line: it joins when that has happened. */
 const joined = (job: JobSummary) => Number(job.waiting?.code === 'dependency');
 
+/** What can never start as it is holds up no other job. */
+const never = (job: JobSummary) => Number(job.waiting?.possible === false);
+
 /** The order in which waiting jobs are considered: the scheduler's line, or by what it last said is ahead of each. */
 export function inLine(jobs: readonly JobSummary[], line: readonly LineEntry[] = []): JobSummary[] {
   const position = new Map(line.map((entry) => [entry.job, entry.position]));
   return [...jobs].sort(
     (a, b) =>
+      never(a) - never(b) ||
       (position.get(a.id) ?? Infinity) - (position.get(b.id) ?? Infinity) ||
       joined(a) - joined(b) ||
       (a.waiting?.ahead ?? Infinity) - (b.waiting?.ahead ?? Infinity) ||
@@ -32,12 +36,13 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
         <span className="font-medium text-text">Nothing waits.</span> A new job starts at once if it fits.
       </p>
     );
+  const shown = rest.slice(0, SHOWN_BEHIND);
   const hidden = rest.length - SHOWN_BEHIND;
   return (
     <div className="text-sm">
       <p className="flex items-center gap-2 text-xs text-wait">
         <Glyph state="waiting" />
-        Next to start
+        {never(first) ? 'Never starts as it is' : 'Next to start'}
       </p>
       <p className="pt-1">
         <Name job={first} /> <span className="text-muted">of {first.user}, {need(first, line)}, submitted <Ago at={first.createdAt} /></span>
@@ -45,9 +50,9 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
       <p className="max-w-[64ch] border-l-2 border-wait py-0.5 pl-3 my-2">{first.waiting?.message ?? 'The scheduler has not looked at it yet.'}</p>
       {rest.length > 0 && (
         <ol className="space-y-1 text-xs text-muted">
-          {rest.slice(0, SHOWN_BEHIND).map((job) => (
+          {shown.map((job) => (
             <li key={job.id} className="flex min-w-0 gap-2">
-              <span className="shrink-0">then</span>
+              <span className="shrink-0">{never(job) ? 'never' : 'then'}</span>
               <span className="shrink-0">
                 <Name job={job} />
               </span>

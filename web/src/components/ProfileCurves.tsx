@@ -26,6 +26,11 @@ export function ProfileCurves({ ranks }: { ranks: readonly RankCurves[] }) {
           </ul>
         </section>
       ))}
+      {ranks.some((rank) => rank.curves.some((curve) => curve.name.startsWith('network '))) && (
+        <p className="text-2xs text-muted">
+          The network figures are the whole node's where the task shares its network, as on the local engine, and else its pod's.
+        </p>
+      )}
       {ranks.length > MOST && <p className="text-2xs text-muted">{ranks.length - MOST} more ranks are not drawn.</p>}
     </>
   );

@@ -5,7 +5,7 @@ import { cleanup, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { useState, type ReactNode } from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Cell, Device, JobState, JobSummary } from '../api/types';
+import type { Cell, Device, JobState, JobSummary, LineEntry } from '../api/types';
 import { racks } from '../lib/cells';
 import { ClusterMap } from './ClusterMap';
 import { CommandLine } from './Copy';
@@ -95,6 +95,19 @@ describe('a state', () => {
 describe('the line of waiting jobs', () => {
   it('is in the order that the scheduler says', () => {
     expect(inLine([waits('c', 2), waits('a', 0), waits('b', 1)]).map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('has jobs that can never start as they are behind all others, and calls none of them the next', async () => {
+    const huge = { ...waits('huge', 0, 100), waiting: { code: 'no-cell-holds-gang', message: 'huge is too large', ahead: 0, possible: false } };
+    expect(inLine([huge, waits('small', 1)]).map(({ id }) => id)).toEqual(['small', 'huge']);
+    const entry = { job: 'huge', position: 1, devices: 64 } as LineEntry;
+    await show(() => <NextInLine jobs={[huge, waits('small', 1)]} line={[entry]} more={false} />);
+    expect(screen.getByText('Next to start').nextElementSibling!.textContent).toContain('small');
+    expect(screen.getByText('never').parentElement!.textContent).toContain('huge');
+    cleanup();
+    await show(() => <NextInLine jobs={[huge]} more={false} />);
+    expect(screen.getByText('Never starts as it is')).toBeDefined();
+    expect(screen.queryByText('Next to start')).toBeNull();
   });
 
   it('says why the first one waits', async () => {

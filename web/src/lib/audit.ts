@@ -42,6 +42,9 @@ export function auditLine(wanted: Wanted): string {
 export const detailWords = ({ detail }: Pick<AuditRecord, 'detail'>) =>
   Object.entries(detail).filter(([, value]) => !isEmpty(value)).map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
 
+/** The job that a line is about. */
+export const jobOf = ({ resource }: Pick<AuditRecord, 'resource'>) => /^job:([\w.~-]+)$/.exec(resource)?.[1];
+
 const isEmpty = (value: unknown) => value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
 export const auditCsv = (lines: readonly AuditRecord[]) =>

@@ -1,7 +1,7 @@
 /** The audit log, for administrators: who did what, by which rule, and what was refused. */
 
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import type { FormEvent, ReactNode } from 'react';
 import * as ask from '../api/audit';
 import { ApiError } from '../api/client';
@@ -11,7 +11,7 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { PeopleTabs } from '../components/PeopleTabs';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
-import { auditCsv, auditLine, DAYS, detailWords, type Wanted } from '../lib/audit';
+import { auditCsv, auditLine, DAYS, detailWords, jobOf, type Wanted } from '../lib/audit';
 import { hand } from '../lib/download';
 
 const route = getRouteApi('/frame/audit');
@@ -116,6 +116,7 @@ function Lines({ lines, onChoose }: { lines: readonly AuditRecord[]; onChoose: C
               <p className="text-xs text-muted sm:hidden">{line.rule}</p>
             </Choice>
             <Choice text={line.resource} onChoose={() => onChoose({ resource: line.resource })}>
+              <JobLink job={jobOf(line)} />
               {detailWords(line).map((words) => (
                 <p key={words} className="text-xs text-muted [overflow-wrap:anywhere]">
                   {words}
@@ -128,6 +129,14 @@ function Lines({ lines, onChoose }: { lines: readonly AuditRecord[]; onChoose: C
       </tbody>
     </table>
   );
+}
+
+function JobLink({ job }: { job?: string }) {
+  return job ? (
+    <Link to="/jobs/$ref" params={{ ref: job }} className="link pl-2 text-xs" aria-label={`Open job ${job}`}>
+      Open
+    </Link>
+  ) : null;
 }
 
 /** A text that, when it is pressed, shows the lines that have it too. */

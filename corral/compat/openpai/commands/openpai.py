@@ -11,6 +11,7 @@ import click
 from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import fields, output_option, paint, show, table
+from corral.cli.server_check import checked_by_server, source_option
 
 if TYPE_CHECKING:
     from corral.compat.openpai.language.report import Report
@@ -47,11 +48,13 @@ def openpai_command() -> None:
 @click.argument("job", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Ask the server too, whether it would take the job and start it now.")
 @click.option("--no-image", is_flag=True, help="With --dry-run: without the images that it names, as plain processes.")
+@source_option
 @output_option
-def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
+def check_command(job: str, dry_run: bool, no_image: bool, source: str, output: str) -> int:
     """Report the features that an OpenPAI JOB file uses, and how it will run here (- reads standard input).
 
-    Files of protocol 2 (YAML) and 1 (JSON) are told apart. No server is needed. Ends with 2 when the file is not valid.
+    Files of protocol 2 (YAML) and 1 (JSON) are told apart. No server is needed, unless --from names a job that
+    the file came from. Ends with 2 when the file is not valid.
 
     \b
     corral openpai check job.yaml
@@ -61,14 +64,14 @@ def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
 
     text = sys.stdin.buffer.read() if job == "-" else Path(job).read_bytes()
     try:
-        found = _report(text, "standard input" if job == "-" else job)
+        found = _report(text, "standard input" if job == "-" else job, source)
     except SpecError as error:
         problems = [problem.to_document() for problem in error.problems]
         if not show({"valid": False, "problems": problems}, output):
             for problem in error.problems:
                 click.echo(f"{paint('✘' if sys.stdout.isatty() else 'error:', 'red')} {problem}")
         return USAGE
-    trial = _trial(text, no_image=no_image) if dry_run else None
+    trial = _trial(text, source, no_image=no_image) if dry_run else None
     data = {"valid": True, **found.to_document(), **({"trial": trial} if trial else {})}
     if not show(data, output, names=[found.job]):
         _draw(found)
@@ -77,22 +80,25 @@ def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
     return OK
 
 
-def _report(text: bytes, shown: str) -> Report:
+def _report(text: bytes, shown: str, source: str) -> Report:
     """Return the report on an OpenPAI job file.
 
     Raises SpecError for any other file, or one that is not valid.
     """
     from corral.compat.openpai.language.report import report
+    from corral.spec.job import UnifiedJob
     from corral.spec.job_reader import load_job
 
+    if source:
+        return report(UnifiedJob.from_document(checked_by_server(text, shown, {}, source), filename=shown))
     return report(load_job(text, filename=shown))
 
 
-def _trial(text: bytes, *, no_image: bool) -> dict[str, Any]:
+def _trial(text: bytes, source: str, *, no_image: bool) -> dict[str, Any]:
     from corral.cli.connection import connect
 
     with connect() as client:
-        return dict(client.submit(text, dry_run=True, no_image=no_image))
+        return dict(client.submit(text, dry_run=True, no_image=no_image, source=source))
 
 
 def _trial_words(trial: dict[str, Any]) -> str:

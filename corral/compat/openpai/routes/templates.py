@@ -66,7 +66,7 @@ async def _answer(found: Awaitable[dict[str, Any]]) -> Json:
 
 def _refused(refusal: TemplateRefusal) -> Json:
     """Return a refusal in the marketplace's shape: its `code` is the HTTP status, not a name."""
-    return Json({"code": refusal.status, "message": refusal.message}, refusal.status)
+    return Json({"code": refusal.status, "message": refusal.theirs}, refusal.status)
 
 
 def _page(request: Request) -> int:

@@ -25,11 +25,12 @@ _DATA: Final = re.compile(r"data:[a-z0-9/+.-]{1,100};base64,[a-z0-9+/=]+", re.IG
 
 
 class TemplateRefusal(CorralError):
-    """A refused request for templates, in OpenPAI's words."""
+    """A refused request for templates; `theirs` are OpenPAI's words for it, which `/api/v2/template` answers with."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, theirs: str = "") -> None:
         super().__init__("template", message)
         self.status = status
+        self.theirs = theirs or message
 
 
 class TemplateLine(msgspec.Struct, frozen=True):

@@ -46,7 +46,6 @@ _MOST_WORDS: Final = 20
 _LINE, _TEXT = "line", "text"
 _LONGEST_NAME: Final = 255
 _WHOSE: Final = ("", "mine", "groups", "everybody")
-_NONE: Final = "Failed to find any matched template."
 
 
 class Templates:
@@ -105,7 +104,7 @@ class Templates:
         Raises TemplateRefusal.
         """
         _, versions = await self._versions(actor, kind, name)
-        return _chosen(versions, version)
+        return _chosen(kind, name, versions, version)
 
     async def detail(self, actor: Actor, kind: str, name: str, version: str = "") -> TemplateDetail:
         """One template with its owner, its versions and whether the actor may change it.
@@ -113,7 +112,7 @@ class Templates:
         Raises TemplateRefusal.
         """
         record, versions = await self._versions(actor, kind, name)
-        item = _chosen(versions, version)
+        item = _chosen(kind, name, versions, version)
         may, newest_first = _may_change(actor, record), tuple(reversed(versions))
         return TemplateDetail(record.owner, rfc3339(record.changed_at), may, newest_first, item)
 
@@ -138,7 +137,7 @@ class Templates:
 
         def change(known: KeyValue | None) -> None:
             if known is None:  # somebody else deleted it just now
-                raise TemplateRefusal(404, _NONE)
+                raise _no_template(kind, name)
             if not _may_change(actor, known):
                 raise TemplateRefusal(403, f"The template {name} is {known.owner}'s; only its owner may delete it.")
 
@@ -201,7 +200,7 @@ class Templates:
             if known is not None and line_of(known.owner, version, item).visible_to(actor)
         }
         if known is None or next(reversed(versions)) not in seen:
-            raise TemplateRefusal(404, _NONE)
+            raise _no_template(kind, name)
         return known, seen
 
 
@@ -213,7 +212,9 @@ def _named(item: Any) -> tuple[str, str]:
     kind = item.get("type") if isinstance(item, dict) else None
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(kind, str) or not isinstance(name, str) or not kind or not name:
-        raise TemplateRefusal(400, "Failed to parse template content.")
+        raise TemplateRefusal(
+            400, "A template is a mapping with a type and a name, each a text.", "Failed to parse template content."
+        )
     _check_kind(kind)
     if not is_path_name(name, _LONGEST_NAME):
         rule = f"1 to {_LONGEST_NAME} printable characters, no / and no space at its ends"
@@ -221,12 +222,18 @@ def _named(item: Any) -> tuple[str, str]:
     return kind, name
 
 
-def _chosen(versions: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _chosen(kind: str, name: str, versions: Mapping[str, Any], version: str) -> dict[str, Any]:
     """The given version, or the latest."""
     chosen = version or next(reversed(list(versions)), "")
     if chosen not in versions:
-        raise TemplateRefusal(404, _NONE)
+        raise _no_template(kind, name, version)
     return {**versions[chosen], "version": chosen}
+
+
+def _no_template(kind: str, name: str, version: str = "") -> TemplateRefusal:
+    of_version = f" of version {version[:50]}" if version else ""
+    message = f"There is no template {kind}/{name[:100]}{of_version} that you may see; `corral templates` lists them."
+    return TemplateRefusal(404, message, "Failed to find any matched template.")
 
 
 def _may_change(actor: Actor, known: KeyValue) -> bool:
@@ -239,7 +246,11 @@ def _resource(kind: str, name: str) -> Resource:
 
 def _check_kind(kind: str) -> None:
     if kind not in TYPES:
-        raise TemplateRefusal(400, "Found illegal type value in the request.")
+        raise TemplateRefusal(
+            400,
+            f"The type of a template is one of {', '.join(TYPES)}, not {kind[:50]!r}.",
+            "Found illegal type value in the request.",
+        )
 
 
 def _key(kind: str, name: str) -> str:
