@@ -411,6 +411,16 @@ class Settings(BaseSettings):
         description="Where DCGM exporter tells of this machine's GPUs, such as `http://127.0.0.1:9400/metrics`. It is read "
         "instead of NVIDIA's library (docs/monitoring.md).",
     )
+    metrics_amd_exporter: str = Field(
+        default="",
+        description="Where AMD's device metrics exporter tells of this machine's GPUs, such as "
+        "`http://127.0.0.1:5000/metrics`. It is read instead of the kernel's files (docs/monitoring.md).",
+    )
+    metrics_node_exporter: str = Field(
+        default="",
+        description="Where node exporter tells of this machine, such as `http://127.0.0.1:9100/metrics`. It is read "
+        "instead of the kernel's files (docs/monitoring.md).",
+    )
     metrics_dcgm_folder: Path | None = Field(
         default=None,
         description="The folder in which DCGM exporter looks for the jobs of each GPU (its `--hpc-job-mapping-dir`). Files "

@@ -74,8 +74,9 @@ class Task:
 
         offer = await self.caches.offer(self.actor, attempt=self.attempt, facts=FACTS)
         digest = hashlib.sha256(bundle()).hexdigest()
-        asked = {"attempt": self.attempt, "key": offer.key, "after": offer.digest, "files": 1, "digest": digest}
-        return await self.caches.publish(self.actor, chunks(), **asked)
+        return await self.caches.publish(
+            self.actor, chunks(), attempt=self.attempt, key=offer.key, after=offer.digest, files=1, digest=digest
+        )
 
 
 async def task(service: Service, name: str, queue: str, own: str = "", owner: Actor = ANN) -> Task:
