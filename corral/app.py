@@ -295,6 +295,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.watchers import ReportSettings, watchers
     from corral.engines.settlement import Settlement
     from corral.launcher import LaunchPolicy
+    from corral.model.compile_caches import cache_terms
     from corral.scheduler import find_policy
     from corral.service.secret_box import SecretBox
     from corral.storage.log_files import LogStore
@@ -345,6 +346,7 @@ async def _control(settings: Settings) -> None:
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
         queue_secrets=control.image_pull_secrets,
+        cache_terms_of=lambda own, queue: cache_terms(own, control.compile_cache(queue), settings.compile_cache),
         storage=control.storage,
         api_certificate=own_certificate(settings),
     )

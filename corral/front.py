@@ -84,6 +84,7 @@ def allowance_of(settings: Settings, folder_bytes: int) -> Allowance:
         log_bytes=settings.log_limit_bytes,
         cache_bytes=settings.cache_bytes_per_user,
         bundle_bytes=settings.cache_limit_bytes,
+        compile_cache=settings.compile_cache,
         profile_bytes=settings.profile_bytes_per_user,
         profile_days=settings.profile_days,
         folder_bytes=folder_bytes,

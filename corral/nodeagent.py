@@ -30,6 +30,7 @@ from corral.monitor.agent.clock_fixes import PATH as FIX
 from corral.monitor.agent.clock_fixes import ClockFixes
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
+from corral.monitor.agent.node_exporter import machine_source
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import names_in_environment
 from corral.service.metrics.exposition import CONTENT_TYPE, page
@@ -66,6 +67,9 @@ class Options:
     """Whether a server may have the clocks of slow GPUs set; it needs root."""
     dcgm_exporter: str = ""
     """The address of DCGM exporter, which is read instead of NVIDIA's library; "" reads the devices themselves."""
+    amd_exporter: str = ""
+    node_exporter: str = ""
+    """The address of node exporter, which is read instead of the kernel's files."""
 
 
 def run(options: Options) -> int:
@@ -85,8 +89,9 @@ def run(options: Options) -> int:
         )
     node = options.node or os.environ.get("NODE_NAME", "") or socket.gethostname()
     folders = LabelFolders(options.dcgm_folder, options.amd_folder)
-    find = reader_finder(options.dcgm_exporter)
-    collector = Collector(parts=parts_of(options.parts), find=find, host=node, labels=folders)
+    find = reader_finder(options.dcgm_exporter, options.amd_exporter)
+    machine = machine_source(options.node_exporter)
+    collector = Collector(parts=parts_of(options.parts), find=find, machine=machine, host=node, labels=folders)
     asyncio.run(_serve(options, Rounds(collector, names_in_environment, options.seconds), node))
     return 0
 

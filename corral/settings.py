@@ -7,7 +7,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -191,6 +191,11 @@ class Settings(BaseSettings):
         default=20 * 1024**3,
         ge=0,
         description="The most bytes of uploaded code that one user may keep at once; 0 is no limit.",
+    )
+    compile_cache: Literal["none", "job", "user"] = Field(
+        default="none",
+        description="What `compileCache` is for jobs that do not set it, in queues that do not either: `none`, `job` or "
+        "`user`.",
     )
     cache_limit_bytes: int = Field(
         default=1024**3, ge=1024, description="The largest bundle of compiled code that a task may publish."
@@ -410,6 +415,16 @@ class Settings(BaseSettings):
         default="",
         description="Where DCGM exporter tells of this machine's GPUs, such as `http://127.0.0.1:9400/metrics`. It is read "
         "instead of NVIDIA's library (docs/monitoring.md).",
+    )
+    metrics_amd_exporter: str = Field(
+        default="",
+        description="Where AMD's device metrics exporter tells of this machine's GPUs, such as "
+        "`http://127.0.0.1:5000/metrics`. It is read instead of the kernel's files (docs/monitoring.md).",
+    )
+    metrics_node_exporter: str = Field(
+        default="",
+        description="Where node exporter tells of this machine, such as `http://127.0.0.1:9100/metrics`. It is read "
+        "instead of the kernel's files (docs/monitoring.md).",
     )
     metrics_dcgm_folder: Path | None = Field(
         default=None,

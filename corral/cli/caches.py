@@ -77,6 +77,7 @@ def show_job(job: str, output: str) -> None:
         for each in found["uses"]
     ]
     click.echo(table(("TASK", "CACHE", "BYTES", "RESTORE", "FIRST STEP", "SAVED", "NEW FILES"), rows))
+    say(_asked_by(found))
 
 
 @cache_command.command("rm")
@@ -98,6 +99,12 @@ def _named(bundles: list[Any], start: str) -> Any:
         how = "several bundles have ids that begin" if found else "no bundle of yours has an id that begins"
         raise click.ClickException(f"{how} with {start}; corral cache shows them".capitalize() + ".")
     return found[0]
+
+
+def _asked_by(found: Any) -> str:
+    """Who decided what is kept of the job's compiled code."""
+    origins = {"job": "the job file", "queue": f"the queue {found['queue']}", "server": "the server"}
+    return f"compileCache is {found['share']}, as {origins[found['source']]} says."
 
 
 def _shared_by(bundle: Any) -> str:

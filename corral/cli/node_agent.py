@@ -43,6 +43,20 @@ from corral.kernel.errors import InvalidInput
     help="Read GPUs from DCGM exporter at this address (http://127.0.0.1:9400/metrics) instead of NVIDIA's library.",
 )
 @click.option(
+    "--amd-exporter",
+    default="",
+    metavar="URL",
+    help="Read GPUs from AMD's device metrics exporter at this address (http://127.0.0.1:5000/metrics) instead of the "
+    "kernel's files.",
+)
+@click.option(
+    "--node-exporter",
+    default="",
+    metavar="URL",
+    help="Read the machine from node exporter at this address (http://127.0.0.1:9100/metrics) instead of the kernel's "
+    "files.",
+)
+@click.option(
     "--dcgm-folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
@@ -79,6 +93,8 @@ def node_agent_command(
     seconds: float,
     parts: str,
     dcgm_exporter: str,
+    amd_exporter: str,
+    node_exporter: str,
     dcgm_folder: Path | None,
     amd_folder: Path | None,
     node: str,
@@ -109,6 +125,8 @@ def node_agent_command(
         node,
         fix_gpu_clocks,
         dcgm_exporter,
+        amd_exporter,
+        node_exporter,
     )
     return nodeagent.run(options)
 

@@ -812,6 +812,10 @@ class JobCache(TypedDict):
     """What the tasks of one job made of the cache, the last ones first."""
 
     share: Literal["none", "job", "user", "group"]
+    source: Literal["job", "queue", "server"]
+    """Whether `share` is the job's own word, or the default of its queue or of the server."""
+    queue: str
+    """The queue whose default it is: the job's own or one above it; "" with another source."""
     hits: int
     tasks: int
     bytes: int
@@ -844,8 +848,8 @@ class JobCode(TypedDict):
 class JobCompileCache(TypedDict):
     """Whether compiled code is kept for later tasks, and who shares it."""
 
-    share: NotRequired[Literal["none", "job", "user", "group"]]
-    """none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too."""
+    share: NotRequired[Literal["default", "none", "job", "user", "group"]]
+    """default leaves it to the queue, to the queues above it, and then to the server; none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too."""
     group: NotRequired[str]
     """The group, with share: group. Each of its members runs code in the jobs that read the cache."""
 

@@ -188,6 +188,10 @@ class Control:
         """The registry secrets of a queue, as they are in force."""
         return self.core.configured.image_pull_secrets(queue)
 
+    def compile_cache(self, queue: str) -> tuple[str, str] | None:
+        """The default of `compileCache` for a queue's jobs and the queue that sets it, as it is in force."""
+        return self.core.configured.compile_cache(queue)
+
     def engine_of(self, attempt: AttemptId) -> str:
         """The engine that has an attempt.
 

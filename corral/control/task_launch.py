@@ -13,6 +13,7 @@ from corral.frameworks import Gang, framework
 from corral.frameworks.base import TaskCommand
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.model.compile_caches import CacheTerms, cache_terms
 from corral.model.inventory import Device, Node
 from corral.model.launch import (
     CacheFacts,
@@ -50,6 +51,8 @@ class LaunchContext:
     """The secret from which a job's tasks and the server derive `$(secret:PURPOSE)`."""
     queue_secrets: Callable[[str], tuple[str, ...]] = lambda queue: ()
     """The names of the pull secrets for a queue's images."""
+    cache_terms_of: Callable[[str, str], CacheTerms] = lambda own, queue: cache_terms(own, None, "none")
+    """Returns who shares what a job compiles, given its own word and its queue."""
     storage: Callable[[str], StorageDocument | None] = lambda name: None
     """Returns the current document of a storage."""
     api_certificate: str = ""
@@ -96,7 +99,7 @@ def _launch(
         command,
         first=task.index == 0,
         moved=any(mount.is_moved for mount in mounts),
-        cache=_cache_facts(gang.job, role, devices),
+        cache=_cache_facts(context.cache_terms_of(gang.job.spec.compile_cache.share, job.terms.queue), role, devices),
     )
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
@@ -179,10 +182,11 @@ def _runtime(
         source,
         spec.profile,
         moved,
-        cache,
         checks,
     )
-    if not (any(around) or command.runtime or command.notebook or command.resolve or command.plug_in or role.secrets):
+    needed = any(around) or command.runtime or command.notebook or command.resolve or command.plug_in or role.secrets
+    adds = cache is not None and not (cache.by_default and role.image)
+    if not needed and not adds:
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -211,11 +215,12 @@ def _preflight(asked: Preflight) -> PreflightPlan | None:
     return PreflightPlan(tuple(asked.checks), asked.timeout_seconds, PREFLIGHT_PORT, asked.required)
 
 
-def _cache_facts(document: UnifiedJob, role: Role, devices: tuple[Device, ...]) -> CacheFacts | None:
-    """What the task's cache of compiled code depends on; None when the job asks for none."""
-    if document.spec.compile_cache.share == "none":
+def _cache_facts(terms: CacheTerms, role: Role, devices: tuple[Device, ...]) -> CacheFacts | None:
+    """What the task's cache of compiled code depends on; None when it has none."""
+    if terms.share == "none":
         return None
-    return CacheFacts(role.image, tuple(sorted({device.model or device.kind for device in devices})))
+    models = tuple(sorted({device.model or device.kind for device in devices}))
+    return CacheFacts(role.image, models, by_default=terms.source != "job")
 
 
 def _report_source(report: Report, *, first: bool) -> ReportSource | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from corral.model.records import Record, one_of
 
 Share = Annotated[str, one_of("job", "user", "group")]
+_DEFAULTS: Final = ("none", "job", "user")
 
 
 class CacheScope(NamedTuple):
@@ -27,6 +28,40 @@ class CacheScope(NamedTuple):
     def id_of(self, key: str) -> str:
         """The id of the bundle with a key in this scope."""
         return hashlib.sha256(f"{self.text}\n{key}".encode()).hexdigest()[:32]
+
+
+class CacheTerms(NamedTuple):
+    """Who shares what a job's tasks compile, and who decided that."""
+
+    share: str
+    """none, job, user or group."""
+    source: str
+    """job, queue or server."""
+    queue: str = ""
+    """The queue whose default it is; "" with another source."""
+
+
+def cache_terms(own: str, of_queue: tuple[str, str] | None, of_server: str) -> CacheTerms:
+    """The terms of a job whose file says `own`, in a queue whose default and its origin are `of_queue`.
+
+    A default never shares with a group, whatever a document says: each job must name the group itself.
+    """
+    if own != "default":
+        return CacheTerms(own, "job")
+    if of_queue is not None:
+        share, queue = of_queue
+        return CacheTerms(share if share in _DEFAULTS else "none", "queue", queue)
+    return CacheTerms(of_server if of_server in _DEFAULTS else "none", "server")
+
+
+def kept_by_default(terms: CacheTerms) -> str:
+    """The sentence to the submitter of a job whose compiled code is kept by a default."""
+    kept = "the job's later attempts" if terms.share == "job" else "its owner's other jobs"
+    origin = f"the queue {terms.queue}" if terms.source == "queue" else "the server"
+    return (
+        f"What its tasks compile is kept for {kept}, because {origin} says compileCache: {terms.share}; "
+        "compileCache: none in the job file turns it off."
+    )
 
 
 def key_of(facts: dict[str, str]) -> str:
@@ -115,6 +150,10 @@ class JobCache(Record, frozen=True):
     """What the tasks of one job made of the cache, the last ones first."""
 
     share: Annotated[str, one_of("none", "job", "user", "group")] = "none"
+    source: Annotated[str, one_of("job", "queue", "server")] = "job"
+    """Whether `share` is the job's own word, or the default of its queue or of the server."""
+    queue: str = ""
+    """The queue whose default it is: the job's own or one above it; "" with another source."""
     hits: int = 0
     tasks: int = 0
     bytes: int = 0

@@ -59,6 +59,9 @@ class CacheFacts(msgspec.Struct, frozen=True):
     """The image as the job names it; "" is none."""
     devices: tuple[str, ...] = ()
     """The models of the task's devices, sorted, each once."""
+    by_default: bool = False
+    """Whether a queue or the server asks for the cache, and not the job: then it never adds the runtime to a container,
+    because the runtime needs programs that the image may lack."""
 
 
 class PreflightPlan(msgspec.Struct, frozen=True):

@@ -235,7 +235,7 @@ ShortPreflight = Annotated[
 """`network`, or `{checks: [network], timeoutSeconds: 60, required: true}`."""
 ShortCompileCache = Annotated[
     CompileCache,
-    BeforeValidator(_word_is("share"), json_schema_input_type=Literal["none", "job", "user"] | CompileCache),
+    BeforeValidator(_word_is("share"), json_schema_input_type=Literal["default", "none", "job", "user"] | CompileCache),
 ]
 """`true`, or `{pattern: "step (?P<step>[0-9]+)"}`."""
 ShortStorages = Annotated[

@@ -1,4 +1,4 @@
-"""The field `compileCache` of a job: whether what its tasks compile is kept, and who shares it."""
+"""The field `compileCache` of a job and of a queue: whether what tasks compile is kept, and who shares it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pydantic import Field, model_validator
 
 from corral.spec.base import SpecModel, Text, refusal
 
+CacheDefault = Literal["none", "job", "user"]
+"""What a queue or a server may say for jobs that say nothing; sharing with a group needs the word of each job."""
+
 
 class CompileCache(SpecModel):
     """Whether compiled code is kept for later tasks, and who shares it."""
 
-    share: Literal["none", "job", "user", "group"] = Field(
-        "none",
-        description="none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of "
-        "its owner, and group for those jobs of the group's members that name the group too.",
+    share: Literal["default", "none", "job", "user", "group"] = Field(
+        "default",
+        description="default leaves it to the queue, to the queues above it, and then to the server; none keeps nothing; "
+        "job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those "
+        "jobs of the group's members that name the group too.",
     )
     group: Text = Field(
         "",

@@ -28,6 +28,7 @@ from pydantic_core import PydanticCustomError
 from corral.spec import queue_amounts as amounts
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import OPTIONAL_QUEUE, QueueName, SpecModel, Text, refusal
+from corral.spec.compile_cache import CacheDefault
 from corral.spec.errors import Path
 from corral.spec.hang_rule import HangRule
 from corral.spec.idle_rule import IdleRule
@@ -173,6 +174,11 @@ class QueueShape(SpecModel):
         None,
         description="What becomes of its jobs that make no progress any more; null leaves it to the queues above it, and "
         "then to the policy.",
+    )
+    compile_cache: CacheDefault | None = Field(
+        None,
+        description="What `compileCache` is for its jobs that do not set it: none, job or user; null leaves it to the "
+        "queues above it, and then to the server.",
     )
     closed: bool = Field(False, description="Whether it refuses new jobs; the jobs that it has continue.")
     members_only: bool = Field(

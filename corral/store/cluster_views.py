@@ -35,6 +35,7 @@ class _Queue(msgspec.Struct, rename="camel"):
     user_limit: _Amounts = {}
     group_limit: _Amounts = {}
     max_priority: int | None = None
+    compile_cache: str | None = None
 
     @property
     def bounds(self) -> bool:
@@ -106,6 +107,16 @@ def _most_priority(queues: Mapping[str, _Queue]) -> dict[str, tuple[int, str]]:
     return found
 
 
+def _compile_cache(queues: Mapping[str, _Queue]) -> dict[str, tuple[str, str]]:
+    """By queue, the compileCache of it or of its nearest ancestor that has one, with the name of that queue."""
+    found = {}
+    for name in queues:
+        said = ((each.compile_cache, above) for above, each in _chain(queues, name) if each.compile_cache is not None)
+        if (nearest := next(said, None)) is not None:
+            found[name] = nearest
+    return found
+
+
 class NodeRow(msgspec.Struct, frozen=True):
     """A node as its engine last reported it."""
 
@@ -144,6 +155,8 @@ class Admission(msgspec.Struct, frozen=True):
     """By queue, the highest priority of its jobs and the queue that sets it (itself or an ancestor)."""
     parents: dict[str, str] = {}
     """Parent queue by queue."""
+    compile_cache: Mapping[str, tuple[str, str]] = {}
+    """By queue, the default of its jobs' `compileCache` and the queue that sets it (itself or an ancestor)."""
 
     def managed(self, named: Iterable[str]) -> tuple[str, ...]:
         """These queues and all of their descendants; `*` stays as it is."""
@@ -230,6 +243,7 @@ class ClusterViews(Database):
             parents={name: queue.parent for name, queue in queues.items() if queue.parent},
             bounded=_bounded(queues),
             most_priority=_most_priority(queues),
+            compile_cache=_compile_cache(queues),
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:

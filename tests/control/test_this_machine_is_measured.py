@@ -13,6 +13,7 @@ from corral.control.metrics.node_collection import NodeCollection
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.metrics.device_families import DeviceMetric
+from corral.model.metrics.node_families import NodeMetric
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.rounds import Rounds
@@ -131,3 +132,29 @@ async def test_a_server_measures_its_own_gpus_by_dcgm_exporter(house: House) -> 
     assert told == {("0",): 98.0, ("1",): 0.0}
     with pytest.raises(InvalidInput, match="written as http://"):
         measure(house.control, metrics, ["local"], settings._replace(metrics_dcgm_exporter="ftp://gpu1"))
+
+
+async def test_a_server_measures_its_own_machine_by_node_exporter(house: House) -> None:
+    await house.begin()
+    exporter = Exporter()
+    exporter.body = b"node_memory_MemTotal_bytes 4711\n"
+    metrics = ControlMetrics(house.control)
+    settings = MeasureSettings(5.0, "machine", None, None, "", None, metrics_node_exporter=exporter.address)
+    running = [asyncio.create_task(each) for each in measure(house.control, metrics, ["local"], settings)]
+    try:
+        async with house.patience():
+            while not any(each.family == NodeMetric.MEMORY_TOTAL for each in metrics.measured()):
+                await asyncio.sleep(0.01)
+        told = {each.family: each.value for each in metrics.measured() if each.family in set(NodeMetric)}
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        exporter.end()
+    assert told == {NodeMetric.MEMORY_TOTAL: 4711.0}
+    for wrong in (
+        settings._replace(metrics_node_exporter="ftp://gpu1"),
+        settings._replace(metrics_amd_exporter="gpu1"),
+    ):
+        with pytest.raises(InvalidInput, match="written as http://"):
+            measure(house.control, metrics, ["local"], wrong)

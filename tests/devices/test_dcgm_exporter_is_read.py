@@ -12,14 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.devices.figures.dcgm_exporter import (
-    MOST_BYTES,
-    DcgmExporterReader,
-    ExporterUrl,
-    exporter_url,
-    parse_page,
-)
+from corral.devices.figures.dcgm_exporter import DcgmExporterReader, parse_page
 from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures
+from corral.devices.figures.exporter_page import DCGM_EXPORTER, MOST_BYTES, ExporterUrl, exporter_url
 from corral.devices.figures.reader import find_reader, reader_finder
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
@@ -119,13 +114,13 @@ def test_what_is_no_page_of_an_exporter_is_refused(
 ) -> None:
     exporter.status, exporter.headers, exporter.body = status, headers, body
     with pytest.raises(ValueError, match=said):
-        DcgmExporterReader(exporter_url(exporter.address)).read()
+        DcgmExporterReader(exporter_url(exporter.address, DCGM_EXPORTER)).read()
 
 
 def test_an_exporter_that_is_away_or_no_web_server_is_told_in_one_sentence(exporter: Exporter) -> None:
     exporter.end()
     with pytest.raises(OSError, match="cannot be read: Connection refused"):
-        DcgmExporterReader(exporter_url(exporter.address)).read()
+        DcgmExporterReader(exporter_url(exporter.address, DCGM_EXPORTER)).read()
     exporter.server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)  # for the fixture's end
     exporter.thread = threading.Thread(target=exporter.server.serve_forever)
     exporter.thread.start()
@@ -149,7 +144,7 @@ def test_an_exporter_that_sends_without_end_is_cut_off() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         try:
-            url = ExporterUrl(False, "127.0.0.1", server.getsockname()[1], "/metrics")
+            url = ExporterUrl(False, "127.0.0.1", server.getsockname()[1], "/metrics", DCGM_EXPORTER)
             with pytest.raises(TimeoutError, match=r"within 0\.5 s"):
                 DcgmExporterReader(url, seconds=0.5).read()
         finally:
@@ -171,12 +166,14 @@ def test_an_exporter_that_sends_without_end_is_cut_off() -> None:
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="written as http://"):
-        exporter_url(text)
+        exporter_url(text, DCGM_EXPORTER)
 
 
 def test_an_address_has_a_usual_port_and_path_and_none_reads_the_machine() -> None:
-    assert exporter_url("http://gpu1") == ExporterUrl(False, "gpu1", 9400, "/metrics")
-    assert exporter_url("https://[::1]:1234/m?x=1") == ExporterUrl(True, "::1", 1234, "/m?x=1")
+    assert exporter_url("http://gpu1", DCGM_EXPORTER) == ExporterUrl(False, "gpu1", 9400, "/metrics", DCGM_EXPORTER)
+    assert exporter_url("https://[::1]:1234/m?x=1", DCGM_EXPORTER) == ExporterUrl(
+        True, "::1", 1234, "/m?x=1", DCGM_EXPORTER
+    )
     assert reader_finder("") is find_reader
 
 

@@ -88,6 +88,8 @@ class MeasureSettings(NamedTuple):
     agents: str
     agents_token_file: Path | None
     metrics_dcgm_exporter: str = ""
+    metrics_amd_exporter: str = ""
+    metrics_node_exporter: str = ""
 
     @classmethod
     def of(cls, settings: object) -> MeasureSettings:
@@ -128,12 +130,17 @@ def measure_here(
     """
     if not engines or not settings.metrics_seconds:
         return []
-    from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
+    from corral.control.metrics.node_collection import (
+        Exporters,
+        NodeCollection,
+    )  # other engines' servers do without its modules
 
     folders = settings.metrics_dcgm_folder, settings.metrics_amd_folder
     collection = NodeCollection(
         control, engines[0], settings.metrics_seconds, settings.metrics_parts, labels=folders,
-        dcgm_exporter=settings.metrics_dcgm_exporter,
+        exporters=Exporters(
+            settings.metrics_dcgm_exporter, settings.metrics_amd_exporter, settings.metrics_node_exporter
+        ),
     )  # fmt: skip
     metrics.sources.append(collection.samples)
     return [collection.run(), *_follow_event_files(control, metrics, engines)]

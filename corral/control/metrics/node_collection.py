@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.names_of_tasks import task_names
@@ -11,8 +12,20 @@ from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
+from corral.monitor.agent.node_exporter import machine_source
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import TaskNames
+
+
+class Exporters(NamedTuple):
+    """The addresses of the exporters that tell of this machine already; "" is none."""
+
+    dcgm: str = ""
+    amd: str = ""
+    node: str = ""
+
+
+NO_EXPORTERS: Final = Exporters()
 
 
 class NodeCollection:
@@ -27,19 +40,22 @@ class NodeCollection:
         collector: Collector | None = None,
         *,
         labels: tuple[Path | None, Path | None] = (None, None),
-        dcgm_exporter: str = "",
+        exporters: Exporters = NO_EXPORTERS,
     ) -> None:
         """`engine` is the one whose tasks run here; `parts` are separated by commas.
 
-        `labels` are the folders in which vendors' exporters look for jobs, DCGM's and AMD's; `dcgm_exporter` is the address
-        of the exporter that tells of the devices, if one does.
+        `labels` are the folders in which vendors' exporters look for jobs, DCGM's and AMD's.
 
         Raises InvalidInput for an unknown part, and an address that is none.
         """
         self._control, self._engine = control, engine
         if collector is None:
-            find = reader_finder(dcgm_exporter)
-            collector = Collector(parts=parts_of(parts), find=find, labels=LabelFolders(*labels))
+            collector = Collector(
+                parts=parts_of(parts),
+                find=reader_finder(exporters.dcgm, exporters.amd),
+                machine=machine_source(exporters.node),
+                labels=LabelFolders(*labels),
+            )
         self._rounds = Rounds(collector, self.name_task, seconds)
 
     async def run(self) -> None:

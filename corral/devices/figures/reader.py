@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from corral.devices.figures.amd import ROCM_SMI, AmdReader, parse_rocm_smi
-from corral.devices.figures.dcgm_exporter import DcgmExporterReader, exporter_url
+from corral.devices.figures.amd_exporter import AmdExporterReader
+from corral.devices.figures.dcgm_exporter import DcgmExporterReader
 from corral.devices.figures.device_figures import DeviceFigures
+from corral.devices.figures.exporter_page import AMD_EXPORTER, DCGM_EXPORTER, exporter_url
 from corral.devices.figures.npu_smi import NPU_SMI, parse_npu_smi
 from corral.devices.figures.nvidia_smi import parse_nvidia_smi
 from corral.devices.figures.nvml import open_nvml
+from corral.kernel.errors import InvalidInput
 
 TOOL_SECONDS: Final = 30.0
 """Seconds between two runs of a vendor's tool: each takes half a second of processor time or more."""
@@ -84,15 +87,23 @@ def output_of(words: Sequence[str], *, seconds: float = _PATIENCE) -> bytes:
     return found
 
 
-def reader_finder(dcgm_exporter: str) -> Callable[[], DeviceReader | None]:
-    """How devices are found: from DCGM exporter at this address, or, without one, on the machine itself.
+def reader_finder(dcgm_exporter: str, amd_exporter: str = "") -> Callable[[], DeviceReader | None]:
+    """How devices are found: from a vendor's exporter at this address, or, without one, on the machine itself.
 
-    Raises InvalidInput for an address that is none.
+    Raises InvalidInput for an address that is none, and for two exporters.
     """
-    if not dcgm_exporter:
-        return find_reader
-    url = exporter_url(dcgm_exporter)
-    return lambda: DcgmExporterReader(url)
+    if dcgm_exporter and amd_exporter:
+        message = (
+            "Devices are read from one vendor's exporter: give the address of DCGM exporter or of AMD's, not of both."
+        )
+        raise InvalidInput("two-exporters", message)
+    if dcgm_exporter:
+        nvidia = DcgmExporterReader(exporter_url(dcgm_exporter, DCGM_EXPORTER))
+        return lambda: nvidia
+    if amd_exporter:
+        amd = AmdExporterReader(exporter_url(amd_exporter, AMD_EXPORTER))
+        return lambda: amd
+    return find_reader
 
 
 def find_reader(drm: Path | None = None) -> DeviceReader | None:

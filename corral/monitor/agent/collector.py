@@ -40,18 +40,20 @@ class Collector:
         *,
         parts: Collection[str] = PARTS,
         find: Callable[[], DeviceReader | None] = find_reader,
+        machine: Callable[[], Sequence[Value]] | None = None,
         proc: str = "/proc",
         groups: str = ROOT,
         host: str = "",
         labels: LabelFolders = NO_FOLDERS,
     ) -> None:
-        """`find` finds the devices in the first round; `host` is the machine's name in labels.
+        """`find` finds the devices in the first round; `machine` reads the machine's own figures, None: from the kernel's
+        files; `host` is the machine's name in labels.
 
         Raises InvalidInput if files of jobs are to be written to `labels`, and tasks are not collected.
         """
         self._find, self._found = find, False
         self._reader: DeviceReader | None = None
-        self._proc = proc
+        self._machine = machine or (lambda: machine_values(proc))
         self._meter = TaskMeter(proc, groups)
         self._host = host or socket.gethostname()
         self._labels = JobLabels(labels)
@@ -79,7 +81,7 @@ class Collector:
         measures: dict[str, Callable[[], Sequence[Value]]] = {
             "devices": self._measured_devices,
             "tasks": lambda: self._measured_tasks(name_task),
-            "machine": lambda: machine_values(self._proc),
+            "machine": self._machine,
             _LABELS: self._labelled,
         }
         self._devices, self._devices_read, self._tasks = (), False, None

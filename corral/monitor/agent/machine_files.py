@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from corral.monitor.agent.bounded_files import numbers, read_number, read_text, whole
 
-_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _SECTOR: Final = 512
 """Bytes of a sector in `/proc/diskstats`, whatever the disk's own."""
 _PARTS: Final = re.compile(r"(ram|loop|fd|(h|s|v|xv)d[a-z]+|nvme\d+n\d+p)\d+")
 """Devices that node exporter leaves out: partitions, and what is no disk."""
-_DISK_SYSTEMS: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs"})
+DISK_SYSTEMS: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs"})
 """Those of a file server are left out: one that does not answer would hold the collector for ever."""
 MOST_LINES: Final = 512
 """Interfaces, disks, file systems or ports that are told."""
@@ -57,7 +57,7 @@ def cpu_seconds(text: str, ticks: int) -> Iterator[tuple[str, str, float]]:
     for line in text.splitlines()[: MOST_CPUS + 1]:
         name, *counts = line.split()[:9] or [""]
         if name.startswith("cpu") and name != "cpu":
-            for mode, count in zip(_MODES, counts, strict=False):
+            for mode, count in zip(MODES, counts, strict=False):
                 if (found := whole(count)) is not None:
                     yield name[3:], mode, found / ticks
 
@@ -67,12 +67,17 @@ def disk_bytes(text: str) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) < 10 or _PARTS.fullmatch(words[2]) or len(found) >= MOST_LINES:
+        if len(words) < 10 or not is_whole_disk(words[2]) or len(found) >= MOST_LINES:
             continue
         read, written = whole(words[5]), whole(words[9])
         if read is not None and written is not None:
             found[words[2]] = read * _SECTOR, written * _SECTOR
     return found
+
+
+def is_whole_disk(device: str) -> bool:
+    """Whether a device is a disk, and no partition, loop device or memory."""
+    return _PARTS.fullmatch(device) is None
 
 
 def interface_bytes(text: str) -> dict[str, tuple[int, int]]:
@@ -101,7 +106,7 @@ def file_systems(text: str) -> list[FileSystem]:
     found: dict[str, FileSystem] = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) >= 3 and words[2] in _DISK_SYSTEMS and len(found) < MOST_LINES:
+        if len(words) >= 3 and words[2] in DISK_SYSTEMS and len(found) < MOST_LINES:
             mount = words[1].replace("\\040", " ")
             found.setdefault(words[0], FileSystem(words[0], words[2], mount))
     return list(found.values())

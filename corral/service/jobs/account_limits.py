@@ -1,4 +1,4 @@
-"""Limits on the tasks, code and logs of one account, and on a task's folder."""
+"""Limits on the tasks, code and logs of one account, and on a task's folder; and the default for compiled code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Allowance(NamedTuple):
     """Most bytes of compiled code kept for an account; the least recently used bundles make room."""
     bundle_bytes: int = 1024**3
     """Most bytes of one bundle of compiled code."""
+    compile_cache: str = "none"
+    """What `compileCache` is for jobs that leave it to the server: none, job or user."""
     profile_bytes: int = 0
     """Most bytes of profiles kept of an account's jobs; the oldest make room."""
     profile_days: float = 30.0

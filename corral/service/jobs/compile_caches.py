@@ -14,7 +14,17 @@ from typing import Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unavailable
-from corral.model.compile_caches import CacheBundle, CacheList, CacheOffer, CacheScope, CacheUse, JobCache, key_of
+from corral.model.compile_caches import (
+    CacheBundle,
+    CacheList,
+    CacheOffer,
+    CacheScope,
+    CacheTerms,
+    CacheUse,
+    JobCache,
+    cache_terms,
+    key_of,
+)
 from corral.model.records import rfc3339
 from corral.model.store_writes import JobRecord
 from corral.service.access.rules import Resource
@@ -153,8 +163,9 @@ class CompileCaches:
         uses = tuple(await self._store.cache_uses(record.id))
         hits = [use for use in uses if use.hit]
         saved = [use.saved_seconds for use in hits if use.saved_seconds is not None]
+        terms = await self._terms(record)
         return JobCache(
-            _document(record).spec.compile_cache.share,
+            *terms,
             len(hits),
             len(uses),
             sum(use.bytes for use in hits),
@@ -189,21 +200,30 @@ class CompileCaches:
 
     async def _scope(self, record: JobRecord) -> CacheScope | str:
         """Who shares the bundles of a job's tasks, or why the job has no cache."""
-        asked = _document(record).spec.compile_cache
+        terms = await self._terms(record)
         if self._context.caches is None:
             return "this server keeps none"
-        if asked.share == "none":
-            return "the job asks for none"
-        if asked.share == "job":
+        if terms.share == "none":
+            return f"the {terms.source} asks for none"
+        if terms.share == "job":
             return CacheScope("job", record.id)
         if record.orphaned:
             return "the account of the job is gone"
-        if asked.share == "user":
+        if terms.share == "user":
             return CacheScope("user", record.user)
         owner = await self._authentication.job_owner(record)
-        if asked.group not in owner.groups:
-            return f"{record.user} is not in the group {asked.group}"
-        return CacheScope("group", asked.group)
+        group = _document(record).spec.compile_cache.group
+        if group not in owner.groups:
+            return f"{record.user} is not in the group {group}"
+        return CacheScope("group", group)
+
+    async def _terms(self, record: JobRecord) -> CacheTerms:
+        """Who shares what the job's tasks compile: by its own word, or by the defaults that are in force now."""
+        own = _document(record).spec.compile_cache.share
+        if own != "default":
+            return cache_terms(own, None, "none")
+        admission = await self._context.store.admission()
+        return cache_terms(own, admission.compile_cache.get(record.queue), self._context.allowance.compile_cache)
 
     async def _whole(self, id: str) -> CacheBundle | None:
         """The bundle with an id, if its file is there; a bundle without its file is removed."""

@@ -18,6 +18,7 @@ from corral.frameworks.runnable_job import read_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.kernel.units import devices
+from corral.model.compile_caches import cache_terms, kept_by_default
 from corral.model.kubernetes_objects import Birth, ObjectLink
 from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
@@ -115,7 +116,9 @@ class Submission:
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
-        return Validation(True, document=read.job.to_document(), notes=_notes(read))
+        admission = await self._store.admission()
+        notes = (*_notes(read), *self._cache_note(read.job, admission))
+        return Validation(True, document=read.job.to_document(), notes=notes)
 
     async def submit(
         self,
@@ -187,7 +190,7 @@ class Submission:
             )
         budgets = await self._budgets.of_job(job.spec.queue, actor.user)
         if dry_run:
-            notes = (*notes, *self._budgets.trial(budgets, actor.user, None, job))
+            notes = (*notes, *self._cache_note(job, admission), *self._budgets.trial(budgets, actor.user, None, job))
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
         new = self._new_jobs(actor, job, terms, needs, sealed)
@@ -205,6 +208,14 @@ class Submission:
         detail = job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
         detail = msgspec.structs.replace(detail, notes=(*detail.notes, *notes, *submitted.notes))
         return SubmitResult(submitted.created, detail=detail)
+
+    def _cache_note(self, job: UnifiedJob, admission: Admission) -> tuple[str, ...]:
+        """What a default of the queue or server keeps of the job's compiled code; nothing where the job decides."""
+        of_queue, of_server = admission.compile_cache.get(job.spec.queue), self._context.allowance.compile_cache
+        terms = cache_terms(job.spec.compile_cache.share, of_queue, of_server)
+        if terms.source == "job" or terms.share == "none":
+            return ()
+        return (kept_by_default(terms),)
 
     async def _read(
         self,

@@ -288,6 +288,11 @@ def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
     (told,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": exporter}))).of("DaemonSet")
     command = told["spec"]["template"]["spec"]["containers"][0]["command"]
     assert command[-2:] == ["--dcgm-exporter", "http://dcgm:9400/metrics"]
+    others = {"amdExporter": "http://amd:5000/metrics", "nodeExporter": "http://node:9100/metrics"}
+    (told,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": others}))).of("DaemonSet")
+    command = told["spec"]["template"]["spec"]["containers"][0]["command"]
+    addresses = ["--amd-exporter", "http://amd:5000/metrics", "--node-exporter", "http://node:9100/metrics"]
+    assert command[-4:] == addresses
     assert pod["volumes"][0]["secret"]["secretName"] == "corral-agent"
 
 

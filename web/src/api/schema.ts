@@ -1625,6 +1625,13 @@ export interface components {
         JobCache: {
             /** @enum {string} */
             share: "none" | "job" | "user" | "group";
+            /**
+             * @description Whether `share` is the job's own word, or the default of its queue or of the server.
+             * @enum {string}
+             */
+            source: "job" | "queue" | "server";
+            /** @description The queue whose default it is: the job's own or one above it; "" with another source. */
+            queue: string;
             hits: number;
             tasks: number;
             /** @description Bytes that were restored. */
@@ -1667,11 +1674,11 @@ export interface components {
         /** @description Whether compiled code is kept for later tasks, and who shares it. */
         JobCompileCache: {
             /**
-             * @description none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too.
-             * @default none
+             * @description default leaves it to the queue, to the queues above it, and then to the server; none keeps nothing; job keeps it for the job's other tasks and later attempts, user for all jobs of its owner, and group for those jobs of the group's members that name the group too.
+             * @default default
              * @enum {string}
              */
-            share?: "none" | "job" | "user" | "group";
+            share?: "default" | "none" | "job" | "user" | "group";
             /**
              * @description The group, with share: group. Each of its members runs code in the jobs that read the cache.
              * @default

@@ -7,11 +7,11 @@ import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
 
-/** Most jobs ask for no cache, and nothing is asked of the server for them. */
+/** The server is not asked about jobs whose file turns the cache off. */
 export function JobCache({ job }: { job: JobDetail }) {
-  const share = job.document.spec?.compileCache?.share ?? 'none';
+  const share = job.document.spec?.compileCache?.share ?? 'default';
   const { data } = useQuery({ ...ask.cache(job.id, !ENDED.has(job.state)), enabled: share !== 'none' && job.startedAt !== null });
-  return data ? <CacheCard said={data} /> : null;
+  return data && (data.share !== 'none' || data.uses.length > 0) ? <CacheCard said={data} /> : null;
 }
 
 export function CacheCard({ said }: { said: Cache }) {
@@ -19,6 +19,7 @@ export function CacheCard({ said }: { said: Cache }) {
     <section aria-label="Compiled code">
       <h2 className="heading">Compiled code</h2>
       <p className="pt-2 text-sm">{sentence(said)}</p>
+      {said.source !== 'job' && <p className="pt-1 text-xs text-muted">{origin(said)}</p>}
       {said.uses.length > 0 && (
         <div {...wide} className="overflow-x-auto">
           <table className="mt-2 w-full text-xs">
@@ -57,6 +58,11 @@ function sentence(said: Cache): string {
   const tasks = said.tasks === 1 ? 'Its task' : `${said.hits} of ${said.tasks} tasks`;
   const saved = said.savedSeconds === null ? '' : said.savedSeconds > 0 ? `, which saved ${duration(said.savedSeconds)}` : ', which saved no time';
   return `${tasks} started from compiled code, ${bytes(said.bytes)} in all${saved}.`;
+}
+
+function origin(said: Cache): string {
+  const by = said.source === 'queue' ? `the queue ${said.queue}` : 'the server';
+  return `The job file leaves it to ${by}, which says compileCache: ${said.share}.`;
 }
 
 function found(use: CacheUse): string {

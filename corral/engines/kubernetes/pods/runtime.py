@@ -203,4 +203,5 @@ def needs_runtime(launch: TaskLaunch) -> bool:
         plan.preflight,
         refers,
     )
-    return any(map(bool, asked)) or plan.compile_cache is not None
+    cache = plan.compile_cache
+    return any(map(bool, asked)) or (cache is not None and not cache.by_default)
