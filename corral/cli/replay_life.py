@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 _ASSUMPTIONS = (
     "Jobs are submitted, stopped and changed when they were, and machines come and go as they did.",
-    "Tasks run as long as they did; a preempted task goes on where it was if it did so before, else from the beginning.",
+    "Tasks run as long as they did, but those of an elastic job until its work is done.",
+    "A preempted task goes on where it was if it did so before, else from the beginning.",
     "A task that did not end by itself runs until a request stops it.",
-    "What tasks reported and saved is left out.",
+    "What tasks reported and saved comes where their work is as far as it was then.",
     "Where nothing begins or ends for an hour, plans by time alone are an hour apart.",
 )
 _PARTS = 1000
@@ -45,7 +46,7 @@ def life_of(file: BinaryIO, policy: str, documents: Path | None) -> tuple[dict[s
         )
     changes = [f"policy {policy}"] * bool(policy) + [f"the documents of {documents}"] * (documents is not None)
     answer = compare(found.courses, horizon=found.seconds, changes=tuple(changes), shown=lambda queue: True)
-    answer = msgspec.structs.replace(answer, assumptions=_ASSUMPTIONS)
+    answer = msgspec.structs.replace(answer, assumptions=(*_ASSUMPTIONS, *found.assumptions))
     return msgspec.to_builtins(answer), found.problem
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import Input
@@ -48,6 +48,21 @@ Works = Callable[[Job, AttemptId], Work]
 """What the attempts of jobs do."""
 
 
+class Sayings(Protocol):
+    """What attempts say of their work while they run."""
+
+    def next_at(self) -> float:
+        """When one of them says something next, in seconds since 1970; inf: none does.
+
+        Asked after each step: ends that follow from what the step did may be changed here (`Driver.end_at`).
+        """
+        ...
+
+    def due(self, now: float) -> Sequence[Intent]:
+        """What is said up to now, each once."""
+        ...
+
+
 class Driver:
     """A core, its store, and the attempts that run; `now` is how far they have come, in seconds since 1970."""
 
@@ -61,6 +76,8 @@ class Driver:
         """Steps the core; a journal that is kept takes its place."""
         self.works = works
         """What attempts do; asked once at each start and stop."""
+        self.sayings: Sayings | None = None
+        """What attempts say while they run; None: nothing."""
         self._happenings: Agenda[NewJob | Input] = Agenda()
         self.idle_review_seconds = 0.0
         """Seconds between plans by time alone, once `_IDLE_REVIEWS` of them in a row began and ended nothing; 0: as often
@@ -119,9 +136,10 @@ class Driver:
 
     def _next(self) -> float:
         """When something happens next; a time that is past means now."""
+        said = inf if self.sayings is None else self.sayings.next_at()
         idle = self.idle_review_seconds if self._idle_reviews >= _IDLE_REVIEWS else 0.0
         due = self.core.next_wakeup(reviews_from=self._stepped_at + idle if idle else -inf)
-        return -inf if self._unread else min(self._happenings.next_at, inf if due is None else due)
+        return -inf if self._unread else min(self._happenings.next_at, said, inf if due is None else due)
 
     def _step(self) -> None:
         inputs: list[Input] = []
@@ -133,6 +151,8 @@ class Driver:
                 inputs.append(happening)
         if self._unread:
             inputs.insert(0, self._read())
+        if self.sayings is not None and (said := self.sayings.due(self.now)):
+            inputs.insert(0, self.with_jobs(said))
         batch = self.stepped(self.core, inputs, self.now)
         self.steps += 1
         changes = bool(inputs) or (batch.writes is not None and bool(batch.writes.outbox_add))

@@ -6,7 +6,7 @@ cordons under the other rules. What engines said is not played again: it follows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import BinaryIO, Final
@@ -23,6 +23,7 @@ from corral.control.core.world import Job
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.decisions import digest_of
+from corral.control.journal.played_work import PlayedJobs, elastic_assumptions
 from corral.control.journal.recorded_runs import Outside, Ran, RecordedRuns, TaskRuns, recorded_runs
 from corral.control.journal.records import Begun, DocumentsRead, Step, configured, decoded, folded
 from corral.control.journal.retold import Retold
@@ -52,6 +53,8 @@ class LivedOn:
     """Starts are in seconds after the submission of a job, or after the beginning for one that waited then."""
     seconds: float
     """From the beginning to the last step."""
+    assumptions: tuple[str, ...] = ()
+    """What is assumed of elastic jobs, in sentences."""
     problem: str = ""
     """Why the file could not be read to its end, in one sentence; "" if it could."""
 
@@ -90,7 +93,7 @@ def _lived_on(file: BinaryIO, policy: str, documents: Sequence[str] | None, told
     for each in (before, course):
         each.starts = {job: at - after.since[job] for job, at in each.starts.items() if job in after.since}
     courses = Courses(begun.at, begun.state.cursor, tuple(after.jobs), (before,), (course,))
-    return LivedOn(courses, recorded.until - begun.at, recorded.problem)
+    return LivedOn(courses, recorded.until - begun.at, tuple(after.assumptions()), recorded.problem)
 
 
 class _AsItWas:
@@ -168,6 +171,8 @@ class _Life:
         self._driver = Driver(self._core, self._store, self._work, begun.at)
         self._driver.idle_review_seconds = IDLE_REVIEW_SECONDS
         self._retold = Retold(self._driver)
+        self._played = PlayedJobs(recorded.work, self._driver, lambda job, seconds: inf)
+        self._played.learn(recorded.until)
         self._tally = Tally(begun.at)
         self._runs: dict[tuple[JobId, TaskKey], TaskRuns] = {}
         self.jobs: list[WaitingJob] = []
@@ -193,6 +198,10 @@ class _Life:
             self._store.facts.clear()
             self._tally.look(look - begin, self._core)
         return self._tally.course(self._driver.now, self._core, Known())
+
+    def assumptions(self) -> Iterable[str]:
+        """What is assumed of elastic jobs."""
+        return elastic_assumptions(*self._played.elastic)
 
     # ---- what comes from outside
 
@@ -224,16 +233,22 @@ class _Life:
         adopt_tasks(self._driver, job, lambda task: self._ending(job, task))
 
     def _ending(self, job: Job, task: TaskRun) -> Ending:
-        begun = task.started_at or self._driver.now
-        ran = self._ran(job.run.attempt_of(task), begun)
+        begun, attempt = task.started_at or self._driver.now, job.run.attempt_of(task)
+        self._played.begin(job, attempt, begun)
+        if self._played.is_elastic(job):
+            return Ending(inf)
+        ran = self._ran(attempt, begun)
         return Ending(max(self._driver.now, begun + ran.seconds), ran.code)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:
-        """Answer the driver: a task runs as long as it did, and obeys a stop at once."""
+        """Answer the driver: a task runs as long as it did, or as its elastic job's size says, and obeys a stop at once."""
         if self._driver.runs(attempt):
+            self._played.stop(job, attempt)
             self._runs_of(attempt).stop(self._driver.now)
             return Work(0.0)
-        ran = self._ran(attempt, self._driver.now)
+        elastic = self._played.is_elastic(job)
+        ran = Ran(inf, 0, self._played.start_seconds(job, attempt)) if elastic else self._ran(attempt, self._driver.now)
+        self._played.begin(job, attempt, self._driver.now + ran.start_seconds)
         return Work(ran.seconds, ran.code, ran.start_seconds)
 
     def _ran(self, attempt: AttemptId, at: float) -> Ran:

@@ -12,6 +12,7 @@ from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen
 from corral.control.journal.blocks import BlockReader
+from corral.control.journal.recorded_work import ReadWork
 from corral.control.journal.records import COMMANDS, Begun, DocumentsRead, Step, decoded
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
@@ -200,6 +201,7 @@ class RecordedRuns:
     begun: Begun
     happenings: list[tuple[float, Outside]] = field(default_factory=list)
     read: ReadRuns = field(default_factory=ReadRuns)
+    work: ReadWork = field(default_factory=ReadWork)
     until: float = 0.0
     """When the last step was made."""
     problem: str = ""
@@ -214,6 +216,7 @@ class RecordedRuns:
         """Read one step."""
         self.until = step.at
         self.read.take(step)
+        self.work.take(step)
         self.happenings += [(step.at, each) for each in step.inputs if isinstance(each, Outside)]
 
 
@@ -232,6 +235,7 @@ def recorded_runs(reader: BlockReader) -> RecordedRuns:
             if found is None:
                 found = RecordedRuns(record)
                 found.read.begin_with(record.state.jobs, record.at)
+                found.work.begin_with(record.state.jobs, record.at)
             else:
                 found.happenings += [(record.at, each) for each in record.state.machines]
     if found is None or not found.until:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from corral.control.core.driver import Driver
 from corral.control.core.intents import IntentsRead
 from corral.control.journal.recorded_runs import Told
+from corral.control.journal.recorded_work import TOLD
 from corral.kernel.ids import JobId
 from corral.model.accounts import User
-from corral.model.store_writes import IntentKind, LiveJob
-
-_REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
-"""Requests that tasks made; in another life they run at other times."""
+from corral.model.store_writes import LiveJob
 
 
 class Retold:
-    """The recorded requests, machines and cordons, as a driver gets them; documents are the caller's to translate."""
+    """The recorded requests, machines and cordons, as a driver gets them; documents are the caller's to translate.
+
+    What tasks said is left out, as they run at other times: `PlayedJobs` has it.
+    """
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -30,7 +30,7 @@ class Retold:
             self.know(happening.jobs.values(), happening.groups)
             intents = [each for each in happening.intents if each.seq > self._cursor]
             self._cursor = max([self._cursor, *(each.seq for each in intents)])
-            intents = [each for each in intents if each.kind not in _REPORTS]
+            intents = [each for each in intents if each.kind not in TOLD]
             if not intents:
                 return
             happening = self._driver.with_jobs(intents)

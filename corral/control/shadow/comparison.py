@@ -14,6 +14,7 @@ from typing import Final
 
 from corral.control.core.core import Batch, Core
 from corral.control.core.waiting_reason import waiting_reason
+from corral.control.journal.played_work import elastic_assumptions
 from corral.control.journal.recorded_runs import Outside
 from corral.control.journal.records import Begun, Checkpoint, Record, Step, beginning_at, decoded, time_of
 from corral.control.shadow.decisions import Decision, DecisionReader, Kind
@@ -464,7 +465,8 @@ class Comparison:
 
     def _assumptions(self) -> Iterator[str]:
         yield "Requests come when they came, and machines come and go as they did."
-        yield "Tasks take as long to start, to run and to stop as they did, whatever the size of an elastic job."
+        yield "Tasks take as long to start, to run and to stop as they did."
+        yield from elastic_assumptions(*((0, 0) if self._candidate is None else self._candidate.elastic))
         yield "A preempted task goes on where it was if it did so in the journal, else from the beginning."
         known = self._expected.known
         for count, how in (

@@ -12,6 +12,7 @@ from typing import Final
 from corral.control.core.intents import IntentsRead
 from corral.control.core.world import Job
 from corral.control.journal.recorded_runs import Ran, ReadRuns, TaskRuns
+from corral.control.journal.recorded_work import ReadWork
 from corral.control.journal.records import Begun, Step
 from corral.control.what_if.run_times import RunTimes
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
@@ -36,6 +37,7 @@ class Foresight:
     read_until: float = 0.0
     """When the last step was made."""
     runs: ReadRuns = field(default_factory=ReadRuns)
+    work: ReadWork = field(default_factory=ReadWork)
     _jobs: dict[JobId, LiveJob] = field(default_factory=dict)
     """The jobs of which no task has ended well."""
     _named: dict[JobId, float] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Foresight:
         """Read how the first core began."""
         self.begun_at = begun.at
         self.runs.begin_with(begun.state.jobs, begun.at)
+        self.work.begin_with(begun.state.jobs, begun.at)
         self._jobs.update((job.id, job) for job in begun.state.jobs)
         self.begin_again(begun)
 
@@ -59,6 +62,7 @@ class Foresight:
         for each in step.inputs:
             if isinstance(each, IntentsRead):
                 self._read(each, step.at)
+        self.work.take(step)
         for attempt, ran in self.runs.take(step):
             job = None if ran.code else self._jobs.pop(parse_attempt_id(attempt).job, None)
             if job is not None:
@@ -80,6 +84,7 @@ class Foresight:
         """Drop the jobs that are not `live` at a time and are not named from then on; returns them."""
         gone = {job for job, named in self._named.items() if named < at and job not in live}
         self.runs.forget(gone)
+        self.work.forget(gone)
         for job in gone:
             del self._named[job]
             self._jobs.pop(job, None)
@@ -142,6 +147,16 @@ class KnownRuns:
         self._started_in: dict[_Task, float] = {}
         self._look()
 
+    @property
+    def work(self) -> ReadWork:
+        """The work of whole jobs, as far as it was read."""
+        return self._ahead.work
+
+    @property
+    def read_until(self) -> float:
+        """When the last step was made that was read."""
+        return self._ahead.read_until
+
     def begin(self, job: Job, attempt: AttemptId, at: float, *, started: bool = False) -> Ran:
         """The run of a task that begins now, or that had `started` at a time."""
         calls = self._of(attempt)
@@ -178,6 +193,14 @@ class KnownRuns:
         for key in [each for each in self._tasks if each[0] in jobs]:
             del self._tasks[key]
         self._expected.forget(jobs)
+
+    def expected(self, job: Job, elapsed: float) -> float:
+        """How long an attempt of a job is expected to run in all, of which the journal tells no end."""
+        return self._expected.drawn(job, elapsed)
+
+    def recorded_now(self, job: JobId) -> None:
+        """The run time of a job is known from the journal by now."""
+        self._expected.uncount(job)
 
     def stop_seconds(self, job: JobId) -> float:
         """How long a task takes to end when it is asked to: as long as the job's did, else as the others did."""

@@ -16,7 +16,8 @@ from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.decisions import digest_of
-from corral.control.journal.recorded_runs import Outside
+from corral.control.journal.played_work import PlayedJobs
+from corral.control.journal.recorded_runs import Outside, Ran
 from corral.control.journal.records import (
     Begun,
     DocumentsRead,
@@ -116,6 +117,8 @@ class Candidate:
         self._driver = Driver(self.core, self._store, self._work, now)
         self._driver.stepped = self._step
         self._retold = Retold(self._driver)
+        self._played = PlayedJobs(runs.work, self._driver, runs.expected, runs.recorded_now)
+        self._played.learn(runs.read_until)
         jobs = self.core.world.jobs.values()
         self._retold.know(map(live_record, jobs), {job.user: job.groups for job in jobs})
         for job in jobs:
@@ -126,13 +129,20 @@ class Candidate:
 
     def learn(self) -> None:
         """Have running tasks end as is known now that more of the journal has been read."""
+        self._played.learn(self._runs.read_until)
         for attempt, end, code in self._runs.learn(self._driver.runs):
             self._driver.end_at(attempt, max(self._driver.now, end), code)
+
+    @property
+    def elastic(self) -> tuple[int, int]:
+        """The elastic jobs so far: those whose speed follows their reports, and those in proportion to their devices."""
+        return self._played.elastic
 
     def forget(self, jobs: AbstractSet[JobId]) -> None:
         """Drop jobs that are over under both."""
         self._retold.forget(jobs)
         self._runs.forget(jobs)
+        self._played.forget(jobs)
 
     def run_before(self, at: float) -> None:
         """Go on through all that happens before a time."""
@@ -166,15 +176,28 @@ class Candidate:
         return batch
 
     def _ending(self, job: Job, task: TaskRun) -> Ending:
-        begun = task.started_at or self._driver.now
-        ran = self._runs.begin(job, job.run.attempt_of(task), begun, started=True)
+        begun, attempt = task.started_at or self._driver.now, job.run.attempt_of(task)
+        self._played.begin(job, attempt, begun)
+        if self._played.is_elastic(job):
+            return Ending(inf)
+        ran = self._runs.begin(job, attempt, begun, started=True)
         return Ending(max(self._driver.now, begun + ran.seconds), ran.code)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:
-        """Answer the driver: a task runs as long as it did, and takes as long to start and to stop."""
+        """Answer the driver: a task takes as long to start and to stop as it did, and runs as long.
+
+        That of an elastic job runs until the work of its job is done.
+        """
         stop_seconds = self._runs.stop_seconds(job.id)
+        elastic = self._played.is_elastic(job)
         if self._driver.runs(attempt):
-            self._runs.stop(attempt, self._driver.now + stop_seconds)
+            self._played.stop(job, attempt)
+            if not elastic:
+                self._runs.stop(attempt, self._driver.now + stop_seconds)
             return Work(0.0, stop_seconds=stop_seconds)
-        ran = self._runs.begin(job, attempt, self._driver.now)
+        if elastic:
+            ran = Ran(inf, 0, self._played.start_seconds(job, attempt))
+        else:
+            ran = self._runs.begin(job, attempt, self._driver.now)
+        self._played.begin(job, attempt, self._driver.now + ran.start_seconds)
         return Work(ran.seconds, ran.code, ran.start_seconds, stop_seconds)

@@ -113,9 +113,13 @@ class Goodput:
 
     def at(self, devices: int) -> float:
         """Return the goodput on so many devices, in the job's work per second; 0 for no device."""
+        return self.on(devices, 1 if devices <= self._widest else 2)
+
+    def on(self, devices: int, nodes: int) -> float:
+        """Return the goodput on so many devices of so many nodes; 0 for no device."""
         if devices <= 0:
             return 0.0
-        speed = self._step.speed(devices, self._widest)
+        speed = devices / self._step.at(devices, nodes)
         if self._noise is None or not self._batch:
             return speed
         return speed * efficiency(self._noise, self._batch * self._least, self._batch * devices)
