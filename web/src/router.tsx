@@ -183,7 +183,7 @@ const configuration = createRoute({
 const queues = createRoute({
   getParentRoute: () => frame,
   path: '/queues',
-  validateSearch: texts('queue', 'resource'),
+  validateSearch: texts('queue', 'resource', 'move'),
   component: lazyRouteComponent(() => import('./pages/Queues'), 'Queues'),
 });
 
