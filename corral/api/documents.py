@@ -1,11 +1,13 @@
 """Routes for the documents that configure the cluster, guarded by their revision.
 
 The revision is the document's entity tag. A change with `If-Match` is refused when the document has changed since, one
-with `If-None-Match: *` when the document exists. Without either, the current revision is replaced.
+with `If-None-Match: *` when the document exists. A file of several documents names theirs with `revision`. Without any of
+these, the current revision is replaced.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, TypedDict
 
 import msgspec
@@ -22,6 +24,8 @@ from corral.model.records import Page
 
 router = router_of("documents")
 
+_AT: Final = re.compile(r"([A-Za-z]{1,40})/([A-Za-z0-9][A-Za-z0-9._-]{0,62}):([0-9]{1,9})")
+"""A document and the revision that it must be at."""
 _FILE: Final = {
     "requestBody": {
         "required": True,
@@ -51,6 +55,14 @@ To = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The later revi
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would change, or what refuses it.")]
 Preempt = Annotated[bool, Query(description="Apply it although jobs that run would lose what they hold by right.")]
 Note = Annotated[str, Query(max_length=500, description="Why, for the history.")]
+Revisions = Annotated[
+    list[str],
+    Query(
+        alias="revision",
+        max_length=1000,
+        description="KIND/NAME:REVISION, the revision that this document of the file must be at (0: none); repeat it.",
+    ),
+]
 IfMatch = Annotated[str, Header(max_length=100, description="The revision that must be the current one.")]
 IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the document must not be there.")]
 
@@ -96,9 +108,10 @@ async def list_documents(
 
 
 @router.post("/documents", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)
-async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
+async def apply_documents(request: Request, actor: Caller, how: Change, revision: Revisions = []) -> Json:  # noqa: B006
     """Apply every document of a file, or none of them."""
-    return Json(await service_of(request).configuration.apply(actor, await request.body(), **how))
+    guards = _guards(revision)
+    return Json(await service_of(request).configuration.apply(actor, await request.body(), guards=guards, **how))
 
 
 @router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
@@ -189,3 +202,19 @@ def _guard(if_match: str, if_none_match: str) -> int | None:
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise InvalidInput("invalid-guard", 'If-Match takes a revision, such as "3"; history lists them.')
     return int(number)
+
+
+def _guards(revisions: list[str]) -> dict[tuple[str, str], int]:
+    """Return the revision that each named document must be at.
+
+    Raises InvalidInput for a text that does not name a document and its revision.
+    """
+    guards: dict[tuple[str, str], int] = {}
+    for text in revisions:
+        found = _AT.fullmatch(text)
+        if found is None:
+            raise InvalidInput(
+                "invalid-guard", f'revision takes KIND/NAME:REVISION, such as "Queue/a:3", got "{text[:80]}".'
+            )
+        guards[found[1], found[2]] = int(found[3])
+    return guards

@@ -88,6 +88,41 @@ def test_the_revision_is_the_entity_tag_that_guards_a_change(http: httpx2.Client
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid-guard")
 
 
+def test_a_file_of_several_documents_is_applied_only_at_the_revisions_that_were_read(root: Client) -> None:
+    both = _queue("left") + "---\n" + _queue("right")
+    root.apply(both, revisions={"Queue/left": 0, "queue/right": 0})
+    root.apply(_queue("right", 5))
+    moved = _queue("left", 3) + "---\n" + _queue("right", 6)
+    with pytest.raises(Conflict) as late:
+        root.apply(moved, revisions={"Queue/left": 1, "Queue/right": 1})
+    assert (late.value.code, late.value.details["revision"]) == ("revision-changed", 2)
+    assert root.configuration("queue", "left")["revision"] == 1, "all or nothing"
+    assert _actions(root.apply(moved, revisions={"Queue/left": 1, "Queue/right": 2})) == [
+        ("changed", 2),
+        ("changed", 3),
+    ]
+    assert _actions(root.apply(both, revisions={"Queue/left": 2})) == [("changed", 3), ("changed", 4)]
+    with pytest.raises(InvalidInput, match="does not hold Queue/other"):
+        root.apply(both, revisions={"Queue/other": 1})
+
+
+def test_a_revision_that_is_none_is_refused(http: httpx2.Client) -> None:
+    for said in (
+        "Queue/a",
+        "Queue/a:",
+        "Queue/a:-1",
+        "Queue/a:1:2",
+        "Queue/a:9999999999",
+        ":1",
+        "a:1",
+        "Queue/\u00e4:1",
+    ):
+        refused = http.post("/documents", params={"revision": said}, content=_queue("a"))
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid-guard"), said
+    unknown = http.post("/documents", params={"revision": "Kue/a:1"}, content=_queue("a"))
+    assert (unknown.status_code, unknown.json()["code"]) == (400, "unknown-kind")
+
+
 def test_a_dry_run_answers_what_would_be_and_has_no_entity_tag(http: httpx2.Client) -> None:
     tried = http.put("/documents/queue/tried?dryRun=true", content=_queue("tried"))
     assert tried.json()["dryRun"] and _actions(tried.json()) == [("created", 0)] and "etag" not in tried.headers

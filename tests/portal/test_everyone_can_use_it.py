@@ -101,6 +101,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/fairness", "Weights and deserved amounts"),
         ("/idle", "No job leaves its devices idle"),
         ("/queues?queue=default", "has lent nothing"),
+        ("/queues?move=weight", "in all"),
         ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),
         ("/receipts", "Nothing had to yield"),

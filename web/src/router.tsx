@@ -188,7 +188,7 @@ const configuration = createRoute({
 const queues = createRoute({
   getParentRoute: () => frame,
   path: '/queues',
-  validateSearch: texts('queue', 'resource'),
+  validateSearch: texts('queue', 'resource', 'move'),
   component: pageOf(() => import('./pages/Queues'), 'Queues'),
 });
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,9 +23,17 @@ def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[
     return call("GET", _path(kind, name), {"revision": revision})
 
 
-def apply(text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Call[Applied]:
-    """Apply every document of a file, or none."""
-    return written(call("POST", "/documents", _change(note, dry_run, preempt)), text)
+def apply(
+    text: str | bytes,
+    *,
+    revisions: Mapping[str, int] | None = None,
+    note: str = "",
+    dry_run: bool = False,
+    preempt: bool = False,
+) -> Call[Applied]:
+    """Apply every document of a file, or none; `revisions` has those that must be current by KIND/NAME, 0 for none."""
+    guards = [f"{name}:{revision}" for name, revision in (revisions or {}).items()]
+    return written(call("POST", "/documents", {**_change(note, dry_run, preempt), "revision": guards}), text)
 
 
 def put_configuration(

@@ -8,7 +8,7 @@ in use.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -138,6 +138,7 @@ class ConfigurationDocuments:
         filename: str = "the file",
         only: tuple[str, str] | None = None,
         guard: int | None = None,
+        guards: Mapping[tuple[str, str], int] | None = None,
         note: str = "",
         dry_run: bool = False,
         preempt: bool = False,
@@ -147,6 +148,7 @@ class ConfigurationDocuments:
         A HiveD configuration replaces the virtual clusters: those that it does not have are deleted. If one of them has
         jobs that are not over, the change is refused with what they would become, unless `preempt` is set. With `only`,
         the file must hold exactly that document (kind and name), and `guard` is the revision it must be at.
+        `guards` has these revisions by kind and name, for a file of several documents.
 
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
@@ -154,8 +156,13 @@ class ConfigurationDocuments:
         changes, replaces = await self._context.run_in_worker(is_small(text), changes_in, text, filename)
         if only is not None:
             _check_only(changes, (_kind(only[0]), only[1]))
-        guarded = None if only is None else guard
-        changes = [msgspec.structs.replace(each, guard=guarded, note=_noted(note)) for each in changes]
+        guarded = _guards_of(changes, guards or {})
+        if only is not None and guard is not None:
+            guarded = {(each.kind, each.name): guard for each in changes}
+        changes = [
+            msgspec.structs.replace(each, guard=guarded.get((each.kind, each.name)), note=_noted(note))
+            for each in changes
+        ]
         return await self.change(
             actor,
             "document.apply",
@@ -360,6 +367,18 @@ def _check_only(changes: Sequence[DocumentChange], wanted: tuple[str, str]) -> N
             "other-document",
             f"The address is that of {'/'.join(wanted)}, and the body holds {there}; send only the former.",
         )
+
+
+def _guards_of(changes: Sequence[DocumentChange], guards: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """Guards by the kinds' own names; each must be of a document that is changed."""
+    named = {(_kind(kind), name): revision for (kind, name), revision in guards.items()}
+    absent = named.keys() - {(each.kind, each.name) for each in changes}
+    if absent:
+        raise InvalidInput(
+            "other-document",
+            f"The file does not hold {'/'.join(min(absent))}, whose revision was given; leave that out.",
+        )
+    return named
 
 
 def _refuse_broken(findings: Sequence[GuaranteeFinding], *, preempt: bool) -> None:

@@ -19,24 +19,29 @@ export interface Draft {
   documents: AppliedDocument[];
   /** The revision that must be in force, 0 for none at all; null where the file holds several documents. */
   revision: number | null;
+  /** Those that must be in force, by KIND/NAME, where the file holds several documents. */
+  guards?: Readonly<Record<string, number>>;
 }
 
 interface Props {
   draft: Draft;
   /** The guarantees that jobs would have to yield for; with any, this is asked for twice. */
   findings: readonly Finding[];
+  /** The button that goes back to the draft. */
+  leave?: string;
   onApplied: (documents: AppliedDocument[]) => void;
   onClose: () => void;
 }
 
-async function send({ text, documents, revision }: Draft, note: string, preempt: boolean): Promise<Applied> {
+async function send({ text, documents, revision, guards = {} }: Draft, note: string, preempt: boolean): Promise<Applied> {
   const query = { note: note || undefined, preempt: preempt || undefined };
   const [only] = documents;
-  if (revision === null || !only) return call<Applied>('/documents', { method: 'POST', text, query });
+  const revisions = Object.entries(guards).map(([name, each]) => `${name}:${each}`);
+  if (revision === null || !only) return call<Applied>('/documents', { method: 'POST', text, query: { ...query, revision: revisions } });
   return call<Applied>(documentPath(only.kind, only.name), { method: 'PUT', text, query, headers: guard(revision) });
 }
 
-export function ApplyDialog({ draft, findings, onApplied, onClose }: Props) {
+export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplied, onClose }: Props) {
   const preempt = findings.length > 0;
   const [note, setNote] = useState('');
   const [sure, setSure] = useState(false);
@@ -83,7 +88,7 @@ export function ApplyDialog({ draft, findings, onApplied, onClose }: Props) {
           <CommandLine line={line} className="-ml-1.5" />
           <div className="ml-auto flex gap-2">
             <button type="button" className="btn" onClick={onClose}>
-              Go on writing
+              {leave}
             </button>
             <button type="submit" className={`btn ${preempt ? 'btn-grave' : 'btn-main'}`} disabled={apply.isPending || (preempt && !sure)}>
               {preempt ? 'Apply, and let jobs yield' : 'Apply'}

@@ -37,7 +37,7 @@ describe('the verdict on a draft', () => {
   it('comes with the numbers of what would break and with the lines that change', () => {
     render(<Consequences trial={trial({ findings: [finding] })} current again={() => undefined} />);
     expect(screen.getByLabelText('Guarantees that it would break').textContent).toContain('queues.vision.cells[0]: 40 cells.');
-    expect(screen.getByRole('region', { name: 'Difference' }).textContent).toContain('devices: 4');
+    expect(screen.getByRole('region', { name: 'Difference in Queue/vision' }).textContent).toContain('devices: 4');
     expect(screen.getByRole('heading').textContent).toBe('Queue/vision changes, from revision 3');
   });
 });

@@ -27,7 +27,7 @@ export function Consequences({ trial, current, again }: Props) {
         trial.documents.map((each) => (
           <div key={nameOf(each)} className="pt-3">
             <h2 className="pb-1 text-sm font-semibold">{outcome(each)}</h2>
-            {each.diff && <Diff diff={each.diff} />}
+            {each.diff && <Diff diff={each.diff} label={`Difference in ${nameOf(each)}`} />}
           </div>
         ))}
     </section>

@@ -11,7 +11,8 @@ const COLOUR = {
 } as const;
 const WORD = { same: '', gone: 'removed: ', came: 'added: ', gap: '' } as const;
 
-export function Diff({ diff }: { diff: string }) {
+/** `label` tells it from others on the page. */
+export function Diff({ diff, label = 'Difference' }: { diff: string; label?: string }) {
   const rows = diffRows(diff);
   if (rows.length === 0) return <p className="py-3 text-sm text-muted">There is no difference.</p>;
   const { came, gone } = counted(rows);
@@ -20,7 +21,7 @@ export function Diff({ diff }: { diff: string }) {
       <p className="pb-2 text-xs text-muted">
         <span className="text-accent">+{came}</span> <span className="text-fail">−{gone}</span> lines
       </p>
-      <div className="overflow-x-auto border border-line bg-sunken py-1 font-mono text-xs leading-5" role="region" aria-label="Difference" tabIndex={0}>
+      <div className="overflow-x-auto border border-line bg-sunken py-1 font-mono text-xs leading-5" role="region" aria-label={label} tabIndex={0}>
         <div className="w-max min-w-full">
           {rows.map((row, at) => (
             <Line key={at} row={row} />

@@ -8,8 +8,8 @@ import type { AppliedDocument, DocumentSummary, Finding } from '../api/types';
 import { mayPreempt, nameOf } from '../lib/documents';
 import { ApplyDialog, type Draft } from './ApplyDialog';
 import { CommandLine } from './Copy';
-import { Dialog } from './Dialog';
 import { Consequences } from './Consequences';
+import { LeaveDraft } from './LeaveDraft';
 import { Fault } from './Notices';
 import { Problems } from './Problems';
 import { TryAnswer, TryButton } from './TryDocuments';
@@ -101,7 +101,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
         </div>
       </div>
       {asking && <ApplyDialog {...asking} onApplied={(documents) => void done(documents)} onClose={() => setAsking(null)} />}
-      {leave.status === 'blocked' && <Leave onStay={leave.reset} onLeave={leave.proceed} />}
+      {leave.status === 'blocked' && <LeaveDraft title="Discard what you have written?" stay="Go on writing" onStay={leave.reset} onLeave={leave.proceed} />}
     </>
   );
 }
@@ -129,21 +129,5 @@ function Overtaken({ latest, onKeep, onTake }: { latest: DocumentSummary; onKeep
         </button>
       )}
     </div>
-  );
-}
-
-function Leave({ onStay, onLeave }: { onStay: () => void; onLeave: () => void }) {
-  return (
-    <Dialog title="Discard what you have written?" onClose={onStay}>
-      <p className="text-sm text-muted">The draft is only in this window; nothing of it has been applied.</p>
-      <div className="flex justify-end gap-2 pt-5">
-        <button type="button" data-first className="btn" onClick={onStay}>
-          Go on writing
-        </button>
-        <button type="button" className="btn btn-grave" onClick={onLeave}>
-          Discard
-        </button>
-      </div>
-    </Dialog>
   );
 }

@@ -13,7 +13,7 @@ export const KEYS: readonly Key[] = [
   { keys: 'k', does: 'Previous row' },
   { keys: 'Enter', does: 'Open the row' },
   { keys: 'x', does: 'Choose the job, to stop or tag several' },
-  { keys: 'e', does: 'Edit the document' },
+  { keys: 'e', does: 'Edit the document, or move the shares of queues' },
   { keys: 'n', does: 'Write a new document, make a user, group or silence' },
   { keys: 'c', does: 'Submit a job' },
   { keys: 'g h', does: 'Go to what is yours (Home)' },

@@ -9,6 +9,7 @@ import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { QueueDetail } from '../components/QueueDetail';
 import { QueueTabs } from '../components/QueueTabs';
+import { ShareEditor } from '../components/ShareEditor';
 import { ShareBar, ShareLegend } from '../components/ShareBar';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
@@ -18,21 +19,35 @@ import { amount, own, resources, scaleOf } from '../lib/shares';
 const route = getRouteApi('/frame/queues');
 
 export function Queues() {
-  const { queue = '', resource = 'devices' } = route.useSearch();
+  const { queue = '', resource = 'devices', move } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useQuery(ask.queues);
+  const me = useQuery(ask.me);
+  const admin = me.data?.role === 'admin';
   useTitle('Queues');
   const queues = list.data?.items ?? [];
   const standings = queues.flatMap((each) => each.standing ?? []);
-  const set = (change: { queue?: string; resource?: string }) =>
+  const set = (change: { queue?: string; resource?: string; move?: string }) =>
     void navigate({ search: { queue: queue || undefined, resource: resource === 'devices' ? undefined : resource, ...change }, replace: true });
   const step = (by: number) => {
     const at = queues.findIndex((each) => each.name === queue);
     const next = queues[at < 0 ? 0 : Math.max(0, Math.min(queues.length - 1, at + by))];
     if (next) set({ queue: next.name });
   };
-  useKeys({ j: () => step(1), k: () => step(-1), Escape: () => set({ queue: undefined }) });
+  const edit = () => admin && queues.length > 0 && set({ move: 'devices' });
+  useKeys(move === undefined ? { j: () => step(1), k: () => step(-1), e: edit, Escape: () => set({ queue: undefined }) } : {});
   const chosen = queues.find((each) => each.name === queue);
+  if (move !== undefined && me.data)
+    return (
+      <section className="pt-3">
+        <h1 className="sr-only">Queues</h1>
+        <QueueTabs queue={queue} />
+        {!admin && <Empty title="Only administrators move shares">Everybody may see them; managers of a queue set limits for its members.</Empty>}
+        {admin && list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+        {admin && list.isPending && <Skeleton rows={6} height={22} />}
+        {admin && queues.length > 0 && <ShareEditor queues={queues} chosen={move} onChoose={(each) => set({ move: each })} onClose={() => void navigate({ search: { queue: queue || undefined } })} />}
+      </section>
+    );
   return (
     <section className="pt-3">
       <h1 className="sr-only">Queues</h1>
@@ -46,6 +61,11 @@ export function Queues() {
             ))}
           </select>
         </label>
+        {admin && queues.length > 0 && (
+          <button type="button" className="btn" onClick={edit}>
+            Move shares
+          </button>
+        )}
         {list.data && standings.length < queues.length && (
           <span role="status" className="text-xs text-wait">
             ◌ The scheduler does not answer: only what is stored is shown.
