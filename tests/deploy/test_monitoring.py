@@ -176,12 +176,12 @@ def test_a_host_that_is_no_node_is_refused() -> None:
 
 def test_ports_that_its_parts_need_are_found_taken_on_hosts_that_are_no_nodes() -> None:
     free, taken = of_host(2), of_host(3, ("cgroup=v2", "listens=238C\nlistens=76EB\ncgroup=v2"))
+    chosen = monitored(f", nodeExporter: '{EXPORTER}'")
     for own, wanted in ((taken, ["9100, which node exporter needs", "30443, which the portal needs"]), (free, [])):
-        chosen = monitored(f", nodeExporter: '{EXPORTER}'")
         survey = Survey({"gpu2": Seen(own, own.time, own.time)})
         found = [each.message for each in findings_of(chosen, survey) if each.check == "ports"]
         assert sorted(found) == sorted(f"another program listens at port {each}" for each in wanted)
     assert not [each for each in findings_of(hosts(LIST), Survey({"gpu2": Seen(taken, 0, 0)})) if each.check == "ports"]
-    node = replace(taken, leftovers=frozenset({ADMIN, KUBELET}), files={KUBELET_UNIT_FILE: MARK.encode()})
+    node = replace(taken, leftovers=(ADMIN, KUBELET), files={KUBELET_UNIT_FILE: MARK.encode()})
     survey = Survey({"gpu2": Seen(node, node.time, node.time)})
     assert not [each for each in findings_of(chosen, survey) if each.check == "ports"]
