@@ -371,7 +371,7 @@ class Settings(BaseSettings):
         "metrics` reads there what is more than 90 days old. Empty: nothing is read.",
     )
     prometheus_token_file: Path | None = Field(
-        default=None, description="A file with the bearer token for that Prometheus, if it needs one."
+        default=None, description="A file with the bearer token for that Prometheus, or USER:PASSWORD, if it needs one."
     )
     monitoring_token_file: Path | None = Field(
         default=None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corral.deploy.checks.components import GarbledStatus, Status, components_of, parse_status
+from corral.deploy.remote import asking
 from tests.deploy.facts import hosts
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -112,3 +115,25 @@ def test_what_is_no_status_is_refused(content: bytes) -> None:
 
 def test_an_empty_cluster_is_no_answer() -> None:
     assert parse_status("gpu1", text(UNIT)) == Status(parse_status("gpu1", text(UNIT)).components, (), asked=False)
+
+
+def test_corral_and_its_monitoring_are_components(tmp_path: Path) -> None:
+    """The pods of the chart are told by their label, in any namespace."""
+    pods = {"-n kube-system": "kube-system/etcd-head", "name=corral": "corral/corral-monitoring-0"}
+    cases = "".join(
+        f"*'{words}'*) printf 'pod\\t%s\\thead\\tRunning\\ttrue true\\t2026-11-28T19:18:25Z\\tprometheus:3\\n' {pod} ;;\n"
+        for words, pod in pods.items()
+    )
+    nodes = "*'get nodes'*) printf 'node\\thead\\tTrue\\t2026-11-28T19:18:43Z\\tv1.34.4\\t\\n' ;;\n"
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncase $* in\n{nodes}{cases}esac\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    (tmp_path / "admin.conf").touch()
+    script = (Path(asking.__file__).with_name("status.sh")).read_text()
+    script = script.replace("/etc/kubernetes/admin.conf", f"{tmp_path}/admin.conf")
+    script = script.replace("PATH=$PATH", f"PATH={tmp_path}:$PATH", 1)
+    said = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True).stdout
+    found = parse_status("head", said)
+    pods_found = {part.name: part for part in found.components if part.log.startswith("kubectl")}
+    assert found.asked and set(pods_found) == {"etcd-head", "corral-monitoring-0"}
+    monitoring = pods_found["corral-monitoring-0"]
+    assert (monitoring.good, monitoring.log) == (True, "kubectl -n corral logs corral-monitoring-0")

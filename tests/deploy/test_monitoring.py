@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.deploy.checks.report import Seen, Survey
+from corral.deploy.checks.ours import ADMIN, KUBELET, KUBELET_UNIT_FILE, MARK
+from corral.deploy.checks.report import Seen, Survey, findings_of
 from corral.deploy.hosts.reader import Hosts
 from corral.deploy.remote.portal import own_certificate
 from corral.deploy.steps import files
 from corral.deploy.steps.bundle import Bundle, BundleFile, ImageArchive
 from corral.deploy.steps.drift import differences
 from corral.spec.errors import SpecError
-from tests.deploy.facts import LIST, hosts
+from tests.deploy.facts import LIST, hosts, of_host
 from tests.deploy.test_drift import NOW
 from tests.deploy.test_installation import (
     DATABASE,
@@ -171,3 +172,16 @@ def test_a_host_that_is_no_node_is_refused() -> None:
     storage = LIST + "  store: {address: 10.0.0.9, roles: [storage]}\n"
     with pytest.raises(SpecError, match="store is neither a control plane nor a worker"):
         hosts(storage + CORRAL + MONITORING.replace("gpu2", "store"))
+
+
+def test_ports_that_its_parts_need_are_found_taken_on_hosts_that_are_no_nodes() -> None:
+    free, taken = of_host(2), of_host(3, ("cgroup=v2", "listens=238C\nlistens=76EB\ncgroup=v2"))
+    chosen = monitored(f", nodeExporter: '{EXPORTER}'")
+    for own, wanted in ((taken, ["9100, which node exporter needs", "30443, which the portal needs"]), (free, [])):
+        survey = Survey({"gpu2": Seen(own, own.time, own.time)})
+        found = [each.message for each in findings_of(chosen, survey) if each.check == "ports"]
+        assert sorted(found) == sorted(f"another program listens at port {each}" for each in wanted)
+    assert not [each for each in findings_of(hosts(LIST), Survey({"gpu2": Seen(taken, 0, 0)})) if each.check == "ports"]
+    node = replace(taken, leftovers=(ADMIN, KUBELET), files={KUBELET_UNIT_FILE: MARK.encode()})
+    survey = Survey({"gpu2": Seen(node, node.time, node.time)})
+    assert not [each for each in findings_of(chosen, survey) if each.check == "ports"]

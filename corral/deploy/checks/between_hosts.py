@@ -11,8 +11,9 @@ from typing import Final
 
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
+from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, is_node, made_by_up
-from corral.deploy.checks.port_rules import VXLAN, Call, calls_among, ports_of, purpose_of
+from corral.deploy.checks.port_rules import VXLAN, Call, calls_among, ports_of, ports_of_parts, purpose_of
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 LEAST_MTU: Final = 1280
@@ -48,6 +49,7 @@ def findings_between(hosts: Hosts, facts: Mapping[str, Facts], trial: PortTrial)
     yield from _architectures(reached, facts)
     yield from _ports(reached, facts, trial)
     yield from _packets(reached, facts, trial)
+    yield from _ports_of_parts(hosts, reached, facts)
 
 
 def cluster_address(host: Host, facts: Facts) -> str:
@@ -212,6 +214,22 @@ def _ports(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial) 
                 yield tell.ok("ports", f"{count} ways to its ports are open")
 
 
+def _ports_of_parts(hosts: Hosts, reached: Sequence[Host], facts: Mapping[str, Facts]) -> Iterator[Finding]:
+    """Ports of the list's parts at which something listens on a host that is no node yet."""
+    for host in reached:
+        own = facts[host.name]
+        if not in_kubernetes(host) or begun(own):
+            continue
+        for port, part in ports_of_parts(hosts).items():
+            if port in own.listens:
+                message = f"another program listens at port {port}, which {part} needs"
+                yield Reporter(host.name).fail("ports", message, _find_listener(port))
+
+
+def _find_listener(port: int) -> str:
+    return f"Find the program (ss -ltnp 'sport = :{port}') and stop it."
+
+
 def taken_ports(
     tell: Reporter, name: str, own: Facts, trial: PortTrial, ports: Iterable[int]
 ) -> Iterator[Finding]:  # fmt: skip
@@ -219,5 +237,5 @@ def taken_ports(
     its_own = begun(own) or (own.leftovers and not made_by_up(own))
     for port in () if its_own else ports:
         if trial.bound.get((name, port)) == "taken":
-            remedy = f"Find the program (ss -ltnp 'sport = :{port}') and stop it."
-            yield tell.fail("ports", f"another program listens at port {port}, which {purpose_of(port)} needs", remedy)
+            message = f"another program listens at port {port}, which {purpose_of(port)} needs"
+            yield tell.fail("ports", message, _find_listener(port))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from corral.deploy.hosts.reader import CONTROL_PLANE, Host
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 
 class PortRule(NamedTuple):
@@ -55,6 +55,19 @@ def packets_among(hosts: Sequence[Host]) -> Iterator[Call]:
 def ports_of(host: Host) -> tuple[int, ...]:
     """The ports that a host listens at."""
     return tuple(rule.port for rule in RULES if rule.listeners & set(host.roles))
+
+
+NODE_EXPORTER: Final = 9100
+
+
+def ports_of_parts(hosts: Hosts) -> dict[int, str]:
+    """The ports that parts of the list take on every node, and what for; pods listen there, once they run."""
+    found: dict[int, str] = {}
+    if hosts.corral is not None:
+        found[hosts.corral.port] = "the portal"
+    if hosts.monitoring is not None and hosts.monitoring.node_exporter:
+        found[NODE_EXPORTER] = "node exporter"
+    return found
 
 
 def purpose_of(port: int) -> str:

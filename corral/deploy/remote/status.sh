@@ -23,7 +23,8 @@ cluster() {
   nodes='{range .items[*]}node{"\t"}{.metadata.name}{"\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{"\t"}{.lastTransitionTime}{end}{"\t"}{.status.nodeInfo.kubeletVersion}{"\t"}{.spec.unschedulable}{"\n"}{end}'
   pods='{range .items[*]}pod{"\t"}{.metadata.namespace}/{.metadata.name}{"\t"}{.spec.nodeName}{"\t"}{.status.phase}{"\t"}{.status.containerStatuses[*].ready}{"\t"}{.status.startTime}{"\t"}{.spec.containers[0].image}{"\n"}{end}'
   ask get nodes -o jsonpath="$nodes" && ask -n kube-system get pods -o jsonpath="$pods" &&
-    ask -n kube-flannel get pods -o jsonpath="$pods" || return
+    ask -n kube-flannel get pods -o jsonpath="$pods" &&
+    ask get pods --all-namespaces -l app.kubernetes.io/name=corral -o jsonpath="$pods" || return
   printf 'certificates\t%s\n' "$(timeout 60 kubeadm certs check-expiration -o json 2>/dev/null | tr -d '\n\t')"
 }
 

@@ -7,6 +7,7 @@ address is the administrator's setting; nobody else can choose where this reads.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 import re
@@ -60,7 +61,7 @@ class PrometheusSeries:
     """The series that one Prometheus has."""
 
     def __init__(self, url: str, token_file: Path | None = None, *, seconds: float = SECONDS) -> None:
-        """`url` is its address, with the path below which it answers; `token_file` has a bearer token.
+        """`url` is its address, with the path below which it answers; `token_file` has a bearer token, or USER:PASSWORD.
 
         Raises InvalidInput for an address that is none.
         """
@@ -179,7 +180,9 @@ class PrometheusSeries:
                 token = file.read(_MOST_TOKEN).decode("ascii").strip()
         except (OSError, UnicodeDecodeError):
             raise Unavailable("prometheus-token", "The file of Prometheus' token cannot be read.") from None
-        return {"Authorization": f"Bearer {token}"}
+        # No bearer token has a colon (RFC 6750).
+        kind, value = ("Basic", base64.b64encode(token.encode()).decode()) if ":" in token else ("Bearer", token)
+        return {"Authorization": f"{kind} {value}"}
 
 
 def _queries(question: SeriesQuestion) -> dict[str, str]:

@@ -105,6 +105,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if .Values.monitoring.enabled }}
 - {name: CORRAL_MONITORING_TOKEN_FILE, value: /var/run/corral-monitoring/token}
+- {name: CORRAL_PROMETHEUS, value: {{ printf "http://%s.%s.svc:9090" (include "corral.monitoring" .) .Release.Namespace | quote }}}
+- {name: CORRAL_PROMETHEUS_TOKEN_FILE, value: /var/run/corral-prometheus/access}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - {name: CORRAL_{{ upper $name }}, value: {{ $value | toString | quote }}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import subprocess
@@ -14,6 +15,8 @@ import httpx2
 import pytest
 import yaml
 
+from corral.model.series import SeriesQuestion
+from corral.monitor.series.prometheus import PrometheusSeries
 from tests.endtoend.platform import Platform
 from tests.endtoend.test_tls import Certified
 from tests.engines.kubernetes.charts import CHART, TRIAL, Helm, Rendered, Thing, merged
@@ -153,6 +156,19 @@ def test_front_has_the_token_that_prometheus_has_and_control_has_it_not(helm: He
     assert volume["secret"]["secretName"] == "corral-monitoring"
 
 
+def test_control_asks_prometheus_for_what_is_long_ago(helm: Helm) -> None:
+    made = helm.render(WHOLE)
+    told = made.environment("control")
+    assert told["CORRAL_PROMETHEUS"] == "http://corral-monitoring.ml.svc:9090"
+    (mount,) = [each for each in made.container("control")["volumeMounts"] if each["name"] == "prometheus"]
+    assert told["CORRAL_PROMETHEUS_TOKEN_FILE"] == f"{mount['mountPath']}/access"
+    assert "prometheus" not in [each["name"] for each in made.container("front")["volumeMounts"]]
+    (volume,) = [each for each in made.server["volumes"] if each["name"] == "prometheus"]
+    assert volume["secret"]["items"] == [{"key": "access", "path": "access"}]
+    secret = made.secret("corral-monitoring")
+    assert secret["access"] == f"corral:{secret['password']}"
+
+
 def test_prometheus_searches_for_the_pods_of_both_daemons_and_may_see_them(helm: Helm) -> None:
     made = helm.render(WHOLE)
     settings = yaml.safe_load(made.one("ConfigMap", "corral-monitoring")["data"]["prometheus.yml"])
@@ -266,6 +282,10 @@ def test_both_read_a_real_server_and_tell_it_what_fires(helm: Helm, tmp_path: Pa
                 lambda: _values(files, ports["9090"], by_queue) == ["2"], "the page with the series of queues is read"
             )
             _until(lambda: "Always" in server.corral("alerts"), "Corral is told")
+            reader = PrometheusSeries(f"http://127.0.0.1:{ports['9090']}", files.folder / "secret/access")
+            question = SeriesQuestion(time.time() - 600, time.time() + 600, 600, ("corral_queue_deserved",))
+            found, _ = asyncio.run(reader.read(question))
+            assert {each.labels["queue"] for each in found} == {"research"}
             assert (tmp_path / "made/prometheus/wal").is_dir() and (tmp_path / "made/alertmanager").is_dir()
     finally:
         server.down()

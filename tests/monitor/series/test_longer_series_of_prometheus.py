@@ -94,6 +94,12 @@ async def test_of_a_job_its_tasks_are_asked_and_what_it_reports_is_nowhere(made:
     assert made.asked == []
 
 
+async def test_a_file_with_a_colon_has_a_user_and_a_password(made: MadeUp, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("corral:pass:word\n")
+    await PrometheusSeries(made.url, tmp_path / "token").read(QUESTION)
+    assert "Authorization: Basic Y29ycmFsOnBhc3M6d29yZA==" in made.heads[0]
+
+
 async def test_series_beyond_the_bound_are_counted(made: MadeUp) -> None:
     many = [({"queue": str(number)}, [(1200.0, "1")]) for number in range(MOST_SERIES + 7)]
     made.answer = lambda asked: matrix(*many)
