@@ -296,5 +296,8 @@ def _cut(reason: str) -> str:
 
 
 def _names(ahead: Sequence[Any]) -> str:
-    shown = ", ".join(job["name"] for job in ahead[:5])
+    from corral.model.messages import told_apart
+
+    called = told_apart({job["id"]: (job["user"], job["name"]) for job in ahead[:5]})
+    shown = ", ".join(called.values())
     return f": {shown}" + (", …" if len(ahead) > 5 else "") if shown else ""

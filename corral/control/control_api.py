@@ -244,10 +244,10 @@ class ControlApi:
         hopes = found and Outlook(found, planner.smallest_changes(job.id, reasons, now, job.as_file_change))
         return JSONResponse(
             {
-                **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
+                **msgspec.to_builtins(control.world.reasons_in_names(reasons, job.id)),
                 "ahead": len(ahead),
                 "before": ahead[:_MOST_BEFORE],
-                "outlook": msgspec.to_builtins(hopes and control.world.outlook_in_names(hopes)),
+                "outlook": msgspec.to_builtins(hopes and control.world.outlook_in_names(hopes, job.id)),
             }
         )
 

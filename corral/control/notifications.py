@@ -149,5 +149,5 @@ def waiting_jobs(world: World) -> Iterator[Waiting]:
         since = job.run.waits_since
         if since is None:
             continue
-        reason = "" if job.reasons is None else world.in_names(job.reasons.binding.message)
+        reason = "" if job.reasons is None else world.in_names(job.reasons.binding.message, job.id)
         yield Waiting(job.id, job.summary.name, job.user, job.terms.queue, since, reason, job.text)

@@ -6,7 +6,8 @@ The scheduler knows jobs by their ids alone; callers that store or show its text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 _ID: Final = re.compile(r"(?<![0-9A-Za-z_.-])[0-9][0-9a-z]{12}(?![0-9A-Za-z_-]|\.[0-9])")
@@ -21,6 +22,20 @@ def by_name(text: str, name_of: Callable[[str], str | None]) -> str:
 def jobs_named(*texts: str) -> tuple[str, ...]:
     """The possible job ids in the texts, without duplicates, in order."""
     return tuple(dict.fromkeys(found for text in texts for found in _ID.findall(text)))
+
+
+def told_apart(jobs: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """What each job is called beside the others: its name, or USER~NAME where several have it; by id.
+
+    `jobs` has the user and the name of each. Two of one user with one name have their ids as well.
+    """
+    names = Counter(name for _, name in jobs.values())
+    both = Counter(jobs.values())
+    called = {}
+    for job, (user, name) in jobs.items():
+        alone = name if names[name] == 1 else f"{user}~{name}"
+        called[job] = alone if both[user, name] == 1 else f"{alone} ({job})"
+    return called
 
 
 def sentence(text: str) -> str:

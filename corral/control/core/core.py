@@ -269,7 +269,7 @@ class Core:
         """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
-            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
+            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message, eviction.job))
             event = Preempted(
                 eviction.job_attempt,
                 eviction.rule,
@@ -283,7 +283,7 @@ class Core:
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)
         if job is not None:
-            job.reasons = self.world.reasons_in_names(reasons)
+            job.reasons = self.world.reasons_in_names(reasons, job_id)
             self.job_events.pending.jobs.add(job_id)
 
     def grace_of(self, job: Job, asked: float | None = None) -> float | None:

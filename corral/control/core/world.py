@@ -15,7 +15,7 @@ from corral.frameworks import Gang, one_group, port_counts, retries_at_once
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.change_proposals import as_said
-from corral.model.messages import by_name
+from corral.model.messages import by_name, jobs_named, told_apart
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
 from corral.model.records import JobSummary
@@ -398,22 +398,29 @@ class World:
         found = self.jobs.get(JobId(job))
         return found.name if found is not None else None
 
-    def in_names(self, text: str) -> str:
-        """Replace job ids by names in a text of the scheduler."""
-        return by_name(text, self.name_of)
+    def in_names(self, text: str, about: str = "") -> str:
+        """Replace job ids by names in a text of the scheduler about a job; jobs of one name are told apart."""
+        ids = jobs_named(text)
+        if not ids:
+            return text
+        found = ((each, self.jobs.get(JobId(each))) for each in dict.fromkeys((about, *ids)))
+        called = told_apart({each: (job.user, job.name) for each, job in found if job is not None})
+        return by_name(text, called.get)
 
-    def reasons_in_names(self, reasons: Reasons) -> Reasons:
-        """Replace job ids by names in reasons."""
+    def reasons_in_names(self, reasons: Reasons, about: str = "") -> Reasons:
+        """Replace job ids by names in reasons why a job waits."""
         binding, *others = (
-            msgspec.structs.replace(each, message=self.in_names(each.message))
+            msgspec.structs.replace(each, message=self.in_names(each.message, about))
             for each in (reasons.binding, *reasons.others)
         )
         return msgspec.structs.replace(reasons, binding=binding, others=tuple(others))
 
-    def outlook_in_names(self, hopes: Outlook) -> Outlook:
-        """Replace job ids by names in the messages of an outlook."""
-        said = msgspec.structs.replace(hopes.estimate, message=self.in_names(hopes.estimate.message))
-        changes = tuple(msgspec.structs.replace(each, message=self.in_names(each.message)) for each in hopes.changes)
+    def outlook_in_names(self, hopes: Outlook, about: str = "") -> Outlook:
+        """Replace job ids by names in the messages of a job's outlook."""
+        said = msgspec.structs.replace(hopes.estimate, message=self.in_names(hopes.estimate.message, about))
+        changes = tuple(
+            msgspec.structs.replace(each, message=self.in_names(each.message, about)) for each in hopes.changes
+        )
         return msgspec.structs.replace(hopes, estimate=said, changes=changes)
 
     def held_nodes(self) -> set[str]:

@@ -35,7 +35,7 @@ def given_estimate(
         found = forecast.estimate(job) or Estimate(Basis.NOT_ESTIMATED, _TOO_NEW)
     if found is None:
         found = Estimate(Basis.NOT_ESTIMATED, f"Not estimated: {trouble}; see control.log." if trouble else _NONE_YET)
-    return msgspec.structs.replace(found, message=world.in_names(found.message))
+    return msgspec.structs.replace(found, message=world.in_names(found.message, job))
 
 
 def expected_stays(forecast: Forecast | None, trouble: str, nodes: Sequence[str]) -> ExpectedStays:

@@ -195,7 +195,11 @@ class QueueTree:
     # -- admission ----------------------------------------------------------------------------------------------------
 
     def refusal(self, queue: str, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
-        """Return the code, sentence and figures of the bound that forbids a gang to take `ask` now, or None."""
+        """Return the code, sentence and figures of the first bound that forbids a gang to take `ask` now, or None."""
+        return next(self.refusals(queue, user, groups, ask), None)
+
+    def refusals(self, queue: str, user: str, groups: Sequence[str], ask: Sequence[int]) -> Iterator[Refusal]:
+        """Yield the bounds that forbid a gang to take `ask` now, those of its queue first."""
         leaf = self.find(queue)
         for node in leaf.chain():
             for at, amount in enumerate(ask):
@@ -203,14 +207,21 @@ class QueueTree:
                     continue
                 used = node.used[at]
                 if used + amount > node.limit[at]:
-                    return self._over("queue-limit", f"Queue {node.name} may hold", at, node.limit[at], used, amount)
+                    yield self._over("queue-limit", f"Queue {node.name} may hold", at, node.limit[at], used, amount)
                 if used + amount > node.borrowing[at]:
                     who = f"With what it may borrow, queue {node.name} may hold"
-                    return self._over("borrowing-limit", who, at, node.borrowing[at], used, amount)
-        return self._person_over(leaf, user, groups, ask) or self._kept_by_others(leaf, ask)
+                    yield self._over("borrowing-limit", who, at, node.borrowing[at], used, amount)
+        yield from self._persons_over(leaf, user, groups, ask)
+        kept = self._kept_by_others(leaf, ask)
+        if kept is not None:
+            yield kept
 
     def never(self, queue: str, ask: Sequence[int], groups: Sequence[str] = ()) -> Refusal | None:
-        """Return the refusal on an idle cluster, or None; a gang refused by this can never start."""
+        """Return the first refusal on an idle cluster, or None; a gang refused by this can never start."""
+        return next(self.nevers(queue, ask, groups), None)
+
+    def nevers(self, queue: str, ask: Sequence[int], groups: Sequence[str] = ()) -> Iterator[Refusal]:
+        """Yield the lowest bound of each queue and resource that forbids a gang to start on an idle cluster."""
         for node in self.find(queue).chain():
             for at, amount in enumerate(ask):
                 bounds = [
@@ -225,8 +236,7 @@ class QueueTree:
                     sentence = (
                         f"The {field} of queue {node.name} allows {allowed}, and this job needs {needed} to start."
                     )
-                    return "queue-limit", sentence, self._figures(at, limit=most, used=0, needed=amount)
-        return None
+                    yield "queue-limit", sentence, self._figures(at, limit=most, used=0, needed=amount)
 
     def _over(self, code: str, who: str, at: int, most: float, used: int, amount: int) -> Refusal:
         held, asked = self._spoken(at, used), self._spoken(at, amount)
@@ -248,7 +258,7 @@ class QueueTree:
         number = format_devices(round(amount))
         return " ".join(filter(None, (number, model, "device" if amount == DEVICE else "devices")))
 
-    def _person_over(self, leaf: QueueNode, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
+    def _persons_over(self, leaf: QueueNode, user: str, groups: Sequence[str], ask: Sequence[int]) -> Iterator[Refusal]:
         for key in self._persons(leaf.name, user, groups) if self.limited else ():
             queue, kind, name = key
             node = self.nodes[queue]
@@ -257,8 +267,7 @@ class QueueTree:
             for at, amount in enumerate(ask):
                 if amount and held[at] + amount > bounds[at]:
                     who = f"In queue {queue} the {kind} {name} may hold"
-                    return self._over(f"{kind}-limit", who, at, bounds[at], held[at], amount)
-        return None
+                    yield self._over(f"{kind}-limit", who, at, bounds[at], held[at], amount)
 
     def _kept_by_others(self, leaf: QueueNode, ask: Sequence[int]) -> Refusal | None:
         """Return a refusal if the gang would take amounts that other queues keep back and do not use yet."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.model.messages import told_apart
 from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
 from corral.model.records import JobSummary, TaskRecord, rfc3339, rfc3339_or_none
@@ -111,9 +112,9 @@ def jobs_named(messages: Iterable[str]) -> tuple[str, ...]:
 
 
 def by_name(message: str, jobs: Iterable[JobSummary]) -> str:
-    """The message with the names of jobs in place of their ids."""
-    for job in jobs:
-        message = message.replace(job.id, job.name)
+    """The message with the names of jobs in place of their ids; jobs of one name are told apart."""
+    for job, called in told_apart({each.id: (each.user, each.name) for each in jobs}).items():
+        message = message.replace(job, called)
     return message
 
 

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import type { JobDetail, Reasons } from '../api/types';
 import { count } from '../lib/format';
+import { toldApart } from '../lib/joblist';
 import { Outlook } from './Outlook';
 import { Glyph, Status } from './Status';
 
@@ -12,6 +13,7 @@ export function Waiting({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.explanation(job.id, job.state === 'waiting'));
   const reasons = data?.reasons ?? job.reasons;
   const message = data?.message || reasons?.binding.message || job.waiting?.message;
+  const called = toldApart([job, ...(data?.ahead ?? [])]);
   return (
     <section aria-label="Why it waits" className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
       <h2 className="flex items-center gap-2 text-xs font-medium text-wait">
@@ -29,7 +31,7 @@ export function Waiting({ job }: { job: JobDetail }) {
             <span key={other.id}>
               {at > 0 && ', '}
               <Link to="/jobs/$ref" params={{ ref: other.id }} className="link">
-                {other.name}
+                {called.get(other.id)}
               </Link>
             </span>
           ))}
@@ -83,7 +85,7 @@ export function Facts({ reasons }: { reasons: Reasons }) {
         </dl>
       )}
       {reasons.others.map((reason) => (
-        <p key={reason.code} className="pt-1 text-muted">
+        <p key={reason.message} className="pt-1 text-muted">
           {reason.message}
         </p>
       ))}

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { JobSummary } from '../api/types';
-import { filterOf, gathered, jobsCsv, ownTags, readHidden, readTags, savedOf, writeHidden } from './joblist';
+import { filterOf, gathered, jobsCsv, ownTags, readHidden, readTags, savedOf, toldApart, writeHidden } from './joblist';
 
 const job = (given: Partial<JobSummary>) =>
   ({ id: 'j1', name: 'train', user: 'ada', queue: 'default', priority: 5, state: 'waiting', tasks: { total: 2 }, devices: 0.5, retries: 1, createdAt: '2026-11-28T12:00:00Z', startedAt: null, endedAt: null, exit: null, waiting: null, tags: ['a', 'b'], ...given }) as JobSummary;
@@ -55,4 +55,11 @@ it('gathers a sweep by the number at the end of names, or by the array, and puts
 it('reads tags with commas between them, and offers no tag of the server for removal', () => {
   expect(readTags(' paper, final ,,paper')).toEqual(['paper', 'final']);
   expect(ownTags([job({ tags: ['b', 'array:1'] }), job({ tags: ['a', 'b'] })])).toEqual(['a', 'b']);
+});
+
+it('calls jobs by their names, and those of one name by their users too', () => {
+  const job = (id: string, user: string, name: string) => ({ id, user, name });
+  const called = toldApart([job('1', 'ada', 'train'), job('2', 'bob', 'train'), job('3', 'bob', 'test'), job('2', 'bob', 'train')]);
+  expect(Object.fromEntries(called)).toEqual({ 1: 'ada~train', 2: 'bob~train', 3: 'test' });
+  expect([...toldApart([job('1', 'ada', 'train'), job('2', 'ada', 'train')]).values()]).toEqual(['ada~train (1)', 'ada~train (2)']);
 });

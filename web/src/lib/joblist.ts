@@ -4,6 +4,17 @@ import type { JobFilter } from '../api/queries';
 import { ENDED, type JobSummary, type SavedFilter } from '../api/types';
 import { csv } from './usage';
 
+/** What each of these jobs is called beside the others: its name, or USER~NAME where several have it; by id. */
+export function toldApart(jobs: readonly Pick<JobSummary, 'id' | 'user' | 'name'>[]): ReadonlyMap<string, string> {
+  const alike = (name: string, user?: string) => new Set(jobs.filter((each) => each.name === name && (user ?? each.user) === each.user).map(({ id }) => id)).size > 1;
+  return new Map(
+    jobs.map(({ id, user, name }) => {
+      const alone = alike(name) ? `${user}~${name}` : name;
+      return [id, alike(name, user) ? `${alone} (${id})` : alone];
+    }),
+  );
+}
+
 /** The columns that a reader may leave out, in their order; state and name are always there. */
 export const COLUMNS = ['user', 'queue', 'priority', 'tasks', 'devices', 'ran', 'submitted', 'why'] as const;
 export type Column = (typeof COLUMNS)[number];

@@ -13,6 +13,7 @@ from corral.model.plan import PartFault, Plan, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.explain.other_bounds import with_other_bounds
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import Cycle
@@ -175,7 +176,7 @@ def _known(time: float) -> float | None:
 def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
     """Return why a job waits, recomputed with current figures; None if it does not wait.
 
-    A job that the next cycle would start has the code `starts-now`.
+    A job that the next cycle would start has the code `starts-now`. Bounds beside the binding one are among `others`.
     """
     entry = queue.first(job)
     if entry is None:
@@ -191,9 +192,9 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
         if any(placed.job == job for placed in found.placements):
             return Reasons(Reason("starts-now", "It fits and starts in the next cycle."), ahead=ahead)
         if reported is not None:
-            return msgspec.structs.replace(reported, ahead=ahead)
+            return msgspec.structs.replace(with_other_bounds(cluster, entry.request, reported), ahead=ahead)
     reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
-    return msgspec.structs.replace(reasons, ahead=ahead)
+    return msgspec.structs.replace(with_other_bounds(cluster, entry.request, reasons), ahead=ahead)
 
 
 def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
