@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import Portal
+from tests.portal.axe import findings
+from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 from tests.portal.test_jobs_are_cloned import lines_of
 
 TEXT = """\
@@ -184,3 +186,20 @@ def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_fi
         assert f"   # {comment}\n" in lines_of(page)
     editor.fill(lines_of(page).replace("    - node2   # the new one\n", ""))
     expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1440, "dark")])
+def test_the_unfolded_form_fits_and_is_legible_and_named(
+    browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
+) -> None:
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        page.goto("/submit")
+        expect(page.get_by_text("The file is valid.")).to_be_visible()
+        groups = page.locator("form summary")
+        expect(groups).to_have_count(7)
+        for group in groups.all():
+            group.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert (page.evaluate(PALE), page.evaluate(NAMELESS), findings(page)) == ([], [], [])
