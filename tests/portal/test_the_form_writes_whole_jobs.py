@@ -70,6 +70,29 @@ def test_only_queues_that_take_the_readers_jobs_are_offered(
         expect(choice.locator("option", has_text="members")).to_have_count(0)
 
 
+@pytest.fixture
+def without_default(portal: Portal) -> Iterator[Portal]:
+    """The queue `default` for members only; it is as before afterwards."""
+    before = next(queue["doc"] for queue in portal.client.queues()["items"] if queue["name"] == "default")
+    document = {"kind": "Queue", "name": "default", **before}
+    portal.client.apply(yaml.safe_dump({**document, "membersOnly": True}))
+    yield portal
+    portal.clear()
+    portal.client.apply(yaml.safe_dump({**document, "membersOnly": False}))
+
+
+def test_a_new_job_begins_in_a_queue_that_takes_it(page_of: Callable[[str], Page], without_default: Portal) -> None:
+    page = page_of("quill")
+    page.goto("/submit")
+    queue = page.get_by_role("combobox", name="Queue", exact=True)
+    expect(queue).to_have_value("production")
+    expect(queue.locator("option", has_text="default")).to_have_count(0)
+    expect(page.get_by_label("Job file, YAML")).to_contain_text("queue: production")
+    page.get_by_label("Name", exact=True).fill("begun")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.get_by_role("heading", name="begun")).to_be_visible()
+
+
 def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(
     page: Page, portal: Portal
 ) -> None:
