@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import Portal
+from tests.portal.axe import findings
+from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 from tests.portal.test_jobs_are_cloned import lines_of
 
 TEXT = """\
@@ -66,6 +68,29 @@ def test_only_queues_that_take_the_readers_jobs_are_offered(
         choice = other.get_by_role("combobox", name="Queue", exact=True)
         expect(choice.locator("option", has_text="research")).to_have_count(1)
         expect(choice.locator("option", has_text="members")).to_have_count(0)
+
+
+@pytest.fixture
+def without_default(portal: Portal) -> Iterator[Portal]:
+    """The queue `default` for members only; it is as before afterwards."""
+    before = next(queue["doc"] for queue in portal.client.queues()["items"] if queue["name"] == "default")
+    document = {"kind": "Queue", "name": "default", **before}
+    portal.client.apply(yaml.safe_dump({**document, "membersOnly": True}))
+    yield portal
+    portal.clear()
+    portal.client.apply(yaml.safe_dump({**document, "membersOnly": False}))
+
+
+def test_a_new_job_begins_in_a_queue_that_takes_it(page_of: Callable[[str], Page], without_default: Portal) -> None:
+    page = page_of("quill")
+    page.goto("/submit")
+    queue = page.get_by_role("combobox", name="Queue", exact=True)
+    expect(queue).to_have_value("production")
+    expect(queue.locator("option", has_text="default")).to_have_count(0)
+    expect(page.get_by_label("Job file, YAML")).to_contain_text("queue: production")
+    page.get_by_label("Name", exact=True).fill("begun")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.get_by_role("heading", name="begun")).to_be_visible()
 
 
 def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(
@@ -184,3 +209,20 @@ def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_fi
         assert f"   # {comment}\n" in lines_of(page)
     editor.fill(lines_of(page).replace("    - node2   # the new one\n", ""))
     expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1440, "dark")])
+def test_the_unfolded_form_fits_and_is_legible_and_named(
+    browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
+) -> None:
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        page.goto("/submit")
+        expect(page.get_by_text("The file is valid.")).to_be_visible()
+        groups = page.locator("form summary")
+        expect(groups).to_have_count(7)
+        for group in groups.all():
+            group.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert (page.evaluate(PALE), page.evaluate(NAMELESS), findings(page)) == ([], [], [])

@@ -3,7 +3,7 @@
 import { LEVELS } from './jobform';
 import type { Path } from './jobtext';
 
-export type Kind = 'text' | 'choice' | 'words' | 'pairs' | 'numbers' | 'array' | 'inputs' | 'outputs' | 'labels' | 'taints';
+export type Kind = 'text' | 'choice' | 'words' | 'parts' | 'pairs' | 'numbers' | 'array' | 'inputs' | 'outputs' | 'labels' | 'taints';
 
 export interface MoreField {
   /** Where it stands, below the job or the role. */
@@ -16,6 +16,8 @@ export interface MoreField {
   role?: boolean;
   /** What may be chosen: what the file says, and its words. One of a choice, any of a list of words. */
   options?: readonly (readonly [string, string])[];
+  /** Of `a:b`, the keys that the two parts of a word have in the file; a word without a second part stands for itself. */
+  parts?: readonly [string, string];
 }
 
 export interface FieldGroup {
@@ -43,8 +45,8 @@ const EVENTS = [
   ['hung', 'hangs'],
 ] as const;
 
-function field(path: string, label: string, kind: Kind, hint: string, options?: MoreField['options']): MoreField {
-  return { path: path.split('/'), label, kind, hint, ...(options && { options }) };
+function field(path: string, label: string, kind: Kind, hint: string, more: MoreField['options'] | { parts: MoreField['parts'] } = []): MoreField {
+  return { path: path.split('/'), label, kind, hint, ...('parts' in more ? more : more.length > 0 && { options: more }) };
 }
 
 const OF_JOB: readonly FieldGroup[] = [
@@ -55,7 +57,7 @@ const OF_JOB: readonly FieldGroup[] = [
       field('secrets', 'Secrets', 'pairs', `VARIABLE=stored secret, ${LINES}`),
       field('inputs', 'Data in', 'inputs', `URI and path, ${LINES}`),
       field('outputs', 'Data out', 'outputs', `path and URI, ${LINES}`),
-      field('storages', 'Storages', 'words', NAMES),
+      field('storages', 'Storages', 'parts', 'names with blanks between; name:/path for another place', { parts: ['name', 'mountPath'] }),
       field('workingDir', 'Working folder', 'text', 'a folder, or nothing: where the code is'),
       field('parameters', 'Parameters', 'pairs', `name=value, ${LINES}`),
     ],
@@ -89,7 +91,7 @@ const OF_JOB: readonly FieldGroup[] = [
     title: 'Arrays, dependencies, retries and limits',
     fields: [
       field('array', 'Array of jobs', 'array', '100, or 100/10: ten at a time'),
-      field('after', 'After these jobs succeeded', 'words', NAMES),
+      field('after', 'After these jobs succeeded', 'parts', 'names with blanks between; name:ended for any end', { parts: ['job', 'condition'] }),
       field('retry', 'Retries after failures', 'text', '0; -1 is no limit'),
       field('exitTable', 'Table of exit codes', 'choice', 'standard', words('standard', 'frameworkcontroller', 'frameworklauncher')),
       field('maxDuration', 'Longest run', 'text', 'no limit, or 2h'),
@@ -138,7 +140,7 @@ const OF_ROLE: readonly FieldGroup[] = [
     title: 'Environment, ports and resources of this role',
     fields: [
       field('env', 'Environment of this role', 'pairs', `NAME=value, ${LINES}`),
-      field('ports', 'Ports of this role', 'words', 'names, such as http'),
+      field('ports', 'Ports of this role', 'parts', 'names, such as http; http:2 for two', { parts: ['name', 'count'] }),
       field('secrets', 'Secrets of this role', 'pairs', `VARIABLE=stored secret, ${LINES}`),
       field('image', 'Image of this role', 'text', 'the job’s'),
       field('imagePullSecrets', 'Secrets that open its registry', 'words', NAMES),

@@ -33,7 +33,7 @@ describe('the fields beside the first ones', () => {
     ['inputs', false, 'file:///data data'],
     ['tags', false, ''],
     ['nodes/include', false, ''],
-    ['after', false, null],
+    ['after', false, 'other:ended'],
   ])('%s is shown as text, or not at all', (path, role, text) => expect(shown(TEXT, field(path, role))).toBe(text));
 
   it.each<[string, string, object]>([
@@ -41,6 +41,8 @@ describe('the fields beside the first ones', () => {
     ['array', '5', { array: 5 }],
     ['tags', 'nightly corpus', { tags: ['nightly', 'corpus'] }],
     ['after', 'prepare', { after: ['prepare'] }],
+    ['after', 'prepare clean:ended', { after: ['prepare', { job: 'clean', condition: 'ended' }] }],
+    ['storages', 'data:/mnt/d home', { storages: [{ name: 'data', mountPath: '/mnt/d' }, 'home'] }],
     ['retry', '-1', { retry: -1 }],
     ['maxDuration', '2h', { maxDuration: '2h' }],
     ['storages', 'datasets home', { storages: ['datasets', 'home'] }],
@@ -78,6 +80,7 @@ describe('the fields beside the first ones', () => {
     ['image', 'a/b:1', { image: 'a/b:1' }],
     ['resources/disk', '20Gi', { resources: { disk: '20Gi' } }],
     ['resources/other', 'licences=2', { resources: { other: { licences: 2 } } }],
+    ['ports', 'http debug:2', { ports: ['http', { name: 'debug', count: 2 }] }],
     ['nodes/exclude', 'n9', { nodes: { exclude: ['n9'] } }],
     ['completion/minFailed', '2', { completion: { minFailed: 2 } }],
     ['topology/spread/level', 'node', { topology: { spread: { level: 'node' } } }],
@@ -104,6 +107,7 @@ describe('the fields beside the first ones', () => {
   it.each([
     ['env', 'A'],
     ['inputs', 's3://a'],
+    ['after', 'prepare:'],
     ['array', 'many'],
     ['speeds', 'A100=fast'],
     ['nodes/expressions', 'zone in ('],
@@ -143,6 +147,7 @@ describe('a short value', () => {
     expect(shown(having('nodes: &n [a]\n'), field('nodes/include'))).toBeNull();
     expect(shown(having('checkpoint: {graceSeconds: 3}\n'), field('checkpoint/grace'))).toBeNull();
     expect(shown(having('nodes: {include: [a], more: 1}\n'), field('nodes/include'))).toBe('a');
+    expect(shown(having('storages: [{name: a, other: 1}]\n'), field('storages'))).toBeNull();
   });
 });
 

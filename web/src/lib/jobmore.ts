@@ -27,10 +27,10 @@ function said(file: File, role: string, field: MoreField): string | null {
   if (isScalar(node)) {
     const word = String(node.source ?? node.value);
     if (place.word?.[0] === word) return place.word[1];
-    if (field.kind === 'words') return typeof node.value === 'string' && oneWord(word) ? word : null;
+    if (field.kind === 'words' || field.kind === 'parts') return typeof node.value === 'string' && oneWord(word) ? word : null;
     return field.kind === 'text' || field.kind === 'array' || field.kind === 'choice' ? (word.includes('\n') ? null : word) : null;
   }
-  return shown(field.kind, node.toJS(file));
+  return shown(field, node.toJS(file));
 }
 
 /** The text with another value of a field; null where the value cannot be written yet. */
@@ -45,10 +45,10 @@ export function moreEdited(text: string, role: string, field: MoreField, value: 
   const begun = within ? expanded(text, within.path, within.child, within.word) : text;
   if (field.kind === 'pairs' || field.kind === 'numbers') return withPairs(begun, path, trimmed, field.kind === 'numbers');
   if (word && written && trimmed === word[1]) return write(begun, path, word[0]);
-  const list = itemsOf(field.kind, trimmed);
+  const list = itemsOf(field, trimmed);
   if (list) {
     const before = moreOf(begun, role, [field])[0];
-    return withItems(begun, path, before ? itemsOf(field.kind, before)!.words : [], list.words, list.sources);
+    return withItems(begun, path, before ? itemsOf(field, before)!.words : [], list.words, list.sources);
   }
   const source = sourceOf(field.kind, trimmed);
   return source === null ? null : write(begun, path, source);
@@ -118,7 +118,8 @@ const LINE_OF: Partial<Record<Kind, (item: Json) => string | null>> = {
   taints: taintLine,
 };
 
-function shown(kind: Kind, value: unknown): string | null {
+function shown({ kind, parts }: MoreField, value: unknown): string | null {
+  if (parts) return Array.isArray(value) ? partsShown(value, parts) : null;
   if (kind === 'words') return Array.isArray(value) && value.every(oneWord) ? value.join(' ') : null;
   const lineOf = LINE_OF[kind];
   if (lineOf) {
@@ -132,6 +133,16 @@ function shown(kind: Kind, value: unknown): string | null {
     return plain(size) && plain(maxParallel) && Object.keys(others).length === 0 ? `${size}/${maxParallel}` : null;
   }
   return entries.every(([, each]) => plain(each) && !String(each).includes('\n')) ? entries.map(([key, each]) => `${key}=${String(each)}`).join('\n') : null;
+}
+
+function partsShown(items: readonly unknown[], [first, second]: readonly [string, string]): string | null {
+  const words = items.map((item) => {
+    if (typeof item === 'string') return oneWord(item) && !item.includes(':') ? item : null;
+    const { [first]: head, [second]: tail, ...others } = (item ?? {}) as Json;
+    if (!oneWord(head) || head.includes(':') || Object.keys(others).length > 0) return null;
+    return tail === undefined ? head : plain(tail) && /^\S+$/.test(String(tail)) ? `${head}:${tail}` : null;
+  });
+  return words.includes(null) ? null : words.join(' ');
 }
 
 function sourceOf(kind: Kind, value: string): string | null {
@@ -154,11 +165,18 @@ function twoWords(line: string, made: (first: string, second: string) => Sources
   return first && second && more.length === 0 ? made(first, second) : null;
 }
 
+function wordSource(word: string, parts: MoreField['parts']): ItemSource {
+  const at = parts ? word.indexOf(':') : -1;
+  if (!parts || at < 0) return scalar(word);
+  const tail = word.slice(at + 1);
+  return { [parts[0]]: scalar(word.slice(0, at)), [parts[1]]: /^\d+$/.test(tail) ? tail : scalar(tail) };
+}
+
 /** The items of a text that stands for a list, with their YAML; null for other texts, and for lines that are none yet. */
-function itemsOf(kind: Kind, value: string): { words: string[]; sources: ItemSource[] } | null {
-  if (kind === 'words') {
+function itemsOf({ kind, parts }: MoreField, value: string): { words: string[]; sources: ItemSource[] } | null {
+  if (kind === 'words' || kind === 'parts') {
     const words = value.split(/\s+/);
-    return { words, sources: words.map(scalar) };
+    return words.every((word) => !parts || /^[^:]+(:.+)?$/.test(word)) ? { words, sources: words.map((word) => wordSource(word, parts)) } : null;
   }
   const sourcesOf = SOURCES_OF[kind];
   if (!sourcesOf) return null;
