@@ -116,7 +116,7 @@ const OF_JOB: readonly FieldGroup[] = [
       field('preflight/checks', 'Checks before the start', 'words', 'nothing is checked', words('network', 'platform')),
       field('preflight/timeoutSeconds', 'Longest check, in seconds', 'text', '30'),
       field('preflight/required', 'Checks must be completed', 'choice', 'no', YES),
-      field('compileCache/share', 'Keep what is compiled', 'choice', 'none', words('none', 'job', 'user', 'group')),
+      field('compileCache/share', 'Keep what is compiled', 'choice', 'as its queue says', words('default', 'none', 'job', 'user', 'group')),
       field('compileCache/group', 'Group that shares it', 'text', 'a group of yours'),
       field('profile', 'Traces of PyTorch', 'choice', 'no', YES),
     ],
