@@ -290,6 +290,7 @@ class AsyncClient:
     node = _asks(operations.cluster.node)
     devices = _asks(operations.cluster.devices)
     device_timeline = _asks(operations.cluster.device_timeline)
+    server_parts = _asks(operations.cluster.server_parts)
     cluster = _asks(operations.cluster.cluster)
     cluster_use = _asks(operations.cluster.cluster_use)
     node_health = _asks(operations.cluster.node_health)

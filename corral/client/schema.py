@@ -1852,6 +1852,20 @@ class SeriesView(TypedDict):
     """The greatest value of each step."""
 
 
+class ServerPart(TypedDict):
+    """One part of the server."""
+
+    kind: Literal["front", "scheduler", "store", "engine", "agent"]
+    """An agent is `corral node-agent` on another machine, whose figures the scheduler asks for."""
+    name: str
+    state: Literal["ok", "degraded", "away"]
+    """`degraded` works with the `reasons` as limits; `away` does not answer."""
+    version: str
+    """"" where the part tells none."""
+    reasons: list[str]
+    """What does not work, one sentence each."""
+
+
 class ServiceView(TypedDict):
     """A port of a running task that the job file declares, which a browser may open."""
 

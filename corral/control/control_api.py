@@ -41,6 +41,7 @@ from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
 from corral.control.running_shadow import RunningShadows
 from corral.control.scheduler_views import Views
+from corral.control.server_parts import parts_of
 from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
@@ -199,6 +200,7 @@ class ControlApi:
     def _application(self) -> Starlette:
         routes = [
             Route("/ping", self._ping),
+            Route("/parts", self._parts),
             Route("/explain/{job}", self._explain),
             Route("/fit", self._fit, methods=["POST"]),
             Route("/trial", self._trial, methods=["POST"]),
@@ -227,6 +229,16 @@ class ControlApi:
     async def _ping(self, _: Request) -> Response:
         reasons = [*self._control.troubles(), *descriptor_shortages("scheduler")]
         return JSONResponse({"ready": self._control.ready.is_set(), "reasons": reasons})
+
+    async def _parts(self, _: Request) -> Response:
+        """The parts of the server that control sees."""
+        control, agents = self._control, self.metrics.agents
+        troubles = [*control.troubles(), *descriptor_shortages("scheduler")]
+        found = parts_of(
+            ready=control.ready.is_set(), troubles=troubles, engines=list(control.engines),
+            away=control.engine_set.away, agents={} if agents is None else agents.scraper.troubles(),
+        )  # fmt: skip
+        return _json(found)
 
     async def _explain(self, request: Request) -> Response:
         """Explain why a job waits, computed on the live state, with the first jobs before it and its outlook."""

@@ -37,7 +37,7 @@ class ReadinessCheck:
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> Readiness:
-        stored, lacking, control = await asyncio.gather(self._ask_store(), self._lacking(), self._ask_control())
+        stored, lacking, control = await asyncio.gather(self._ask_store(), self.lacking(), self._ask_control())
         if stored:
             return Readiness(False, (stored, *lacking, *control))
         trouble = self._store.trouble()
@@ -51,7 +51,8 @@ class ReadinessCheck:
             return error.message
         return ""
 
-    async def _lacking(self) -> list[str]:
+    async def lacking(self) -> list[str]:
+        """What front lacks of disk and descriptors, one sentence each."""
         if self._context.folder is None:
             return []
         if self._disk is None or self._disk.done():  # a disk that hangs takes one thread, not one for each question

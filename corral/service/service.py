@@ -57,6 +57,7 @@ from corral.service.people.tokens import Tokens
 from corral.service.people.user_secrets import Secrets
 from corral.service.profiles.profiles import Profiles
 from corral.service.readiness import ReadinessCheck
+from corral.service.server_parts import ServerParts
 from corral.service.storages.browsing import FolderReader, StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.budgets import Budgets
@@ -147,6 +148,7 @@ class Service:
         self.fairness = Fairness(context)
         self.alerts = Alerts(context)
         self.readiness = ReadinessCheck(context)
+        self.server_parts = ServerParts(context, self.readiness)
         self.metrics = Metrics(context)
         self.series = SeriesReports(context)
 

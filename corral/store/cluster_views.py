@@ -365,3 +365,16 @@ class ClusterViews(Database):
         await self.read(
             lambda connection: connection.execute(select(func.count()).select_from(tables.counters)).scalar()
         )
+
+    @property
+    def database_name(self) -> str:
+        """The database's product."""
+        return "SQLite" if self.dialect == "sqlite" else "PostgreSQL"
+
+    async def database_version(self) -> str:
+        """The version of the database, from a query that it answers.
+
+        Raises Unavailable when it does not.
+        """
+        version = func.sqlite_version() if self.dialect == "sqlite" else func.current_setting("server_version")
+        return str(await self.read(lambda connection: connection.execute(select(version)).scalar()))

@@ -67,6 +67,8 @@ class IdleScheduler(NoControl):
             return {"items": []}
         if path in ("/engines/use", "/health"):
             return []
+        if path == "/parts":
+            return [{"kind": "scheduler", "name": "scheduler", "state": "ok"}]
         if path == "/health/signs":
             return len(body["signs"])
         if path == "/health/act":

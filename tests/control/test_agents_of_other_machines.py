@@ -137,6 +137,7 @@ async def test_a_task_of_another_machine_has_series_alerts_efficiency_and_idle_d
         ended = agent.end()
     assert ended == 0
     await until(lambda: agents.scraper.silent == 1)
+    assert list(agents.scraper.troubles().values()) != [""], "the silent one says why"
     assert agents.counts().values == (
         Value("corral_agents", ("answering",), 0.0),
         Value("corral_agents", ("silent",), 1.0),

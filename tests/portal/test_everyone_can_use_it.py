@@ -95,6 +95,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/nodes?node=local/node1", "described-a100"),
         ("/timeline", "is one course of the forecast"),
         ("/benchmarks", "stream/copy_bw in GB/s, more is better"),
+        ("/server", "parts work"),
         ("/alerts", "node1 does not answer."),
         ("/usage", "There are no budgets"),
         ("/efficiency", "device-hours"),

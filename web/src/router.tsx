@@ -233,6 +233,12 @@ const benchmarks = createRoute({
   component: pageOf(() => import('./pages/Benchmarks'), 'Benchmarks'),
 });
 
+const serverParts = createRoute({
+  getParentRoute: () => frame,
+  path: '/server',
+  component: lazyRouteComponent(() => import('./pages/ServerParts'), 'ServerParts'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -280,7 +286,7 @@ const groups = createRoute({
 });
 
 const pages = [
-  jobs, home, job, compare, openService, submit, templates, template, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, timeline, benchmarks, alerts, usage, efficiency, fairness, idle,
+  jobs, home, job, compare, openService, submit, templates, template, notebook, queues, line, receipts, estimates, whatIf, policyShadow, nodes, timeline, benchmarks, serverParts, alerts, usage, efficiency, fairness, idle,
   configuration, account, storages,
   storage, users, batch, groups, audit,
 ];

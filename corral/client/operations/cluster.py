@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         NodeView,
         QueueHistory,
         QueueView,
+        ServerPart,
         Top,
         WaitingLine,
     )
@@ -60,6 +61,11 @@ def cluster() -> Call[CellView]:
 def cluster_use() -> Call[Page[ClusterUse]]:
     """Return the queues and applications of clusters that Corral shares with others, such as YARN's."""
     return call("GET", "/cluster/use")
+
+
+def server_parts() -> Call[Page[ServerPart]]:
+    """Return the server's own parts with state and version: front, store, scheduler, engines, agents."""
+    return call("GET", "/server-parts")
 
 
 def queues(*, limit: int = 200, after: str = "") -> Call[Page[QueueView]]:

@@ -75,6 +75,14 @@ class Scraper:
         """Agents that have answered, or were not asked yet."""
         return len(self._followed) - self.silent
 
+    def troubles(self) -> dict[str, str]:
+        """By agent that is asked, why it does not answer, "" where it does; hosts that are not known are in it."""
+        followed = {
+            str(each): self._troubles.get(each, "") if each in self._failures else "" for each in self._followed
+        }
+        unknown = {str(each): trouble for each, trouble in self._troubles.items() if isinstance(each, Address)}
+        return followed | unknown
+
     async def run(self) -> None:
         """Follow all agents until cancelled."""
         try:

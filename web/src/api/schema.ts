@@ -3182,6 +3182,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[ServerPart]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_ServerPart_: {
+            items: components["schemas"]["ServerPart"][];
+            next: string | null;
+        };
+        /**
          * Page[StorageView]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -4116,6 +4124,27 @@ export interface components {
             low: (number | null)[];
             /** @description The greatest value of each step. */
             high: (number | null)[];
+        };
+        /**
+         * ServerPart
+         * @description One part of the server.
+         */
+        ServerPart: {
+            /**
+             * @description An agent is `corral node-agent` on another machine, whose figures the scheduler asks for.
+             * @enum {string}
+             */
+            kind: "front" | "scheduler" | "store" | "engine" | "agent";
+            name: string;
+            /**
+             * @description `degraded` works with the `reasons` as limits; `away` does not answer.
+             * @enum {string}
+             */
+            state: "ok" | "degraded" | "away";
+            /** @description "" where the part tells none. */
+            version: string;
+            /** @description What does not work, one sentence each. */
+            reasons: string[];
         };
         /**
          * ServiceView
@@ -5254,6 +5283,7 @@ export type PageQueueView = components['schemas']['Page_QueueView_'];
 export type PageReceiptView = components['schemas']['Page_ReceiptView_'];
 export type PageSavedFilter = components['schemas']['Page_SavedFilter_'];
 export type PageSecretView = components['schemas']['Page_SecretView_'];
+export type PageServerPart = components['schemas']['Page_ServerPart_'];
 export type PageStorageView = components['schemas']['Page_StorageView_'];
 export type PageTaskRecord = components['schemas']['Page_TaskRecord_'];
 export type PageTokenView = components['schemas']['Page_TokenView_'];
@@ -5314,6 +5344,7 @@ export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
 export type SeriesAnswer = components['schemas']['SeriesAnswer'];
 export type SeriesView = components['schemas']['SeriesView'];
+export type ServerPart = components['schemas']['ServerPart'];
 export type ServiceView = components['schemas']['ServiceView'];
 export type ServicesView = components['schemas']['ServicesView'];
 export type ShadowComparisons = components['schemas']['ShadowComparisons'];

@@ -120,6 +120,7 @@ export type {
   SavedFilter,
   SeriesAnswer,
   SeriesView,
+  ServerPart,
   ServicesView as Services,
   ShadowComparisons,
   ShadowReport,

@@ -1,4 +1,4 @@
-/** The pages about nodes: what they hold, and what benchmarks measured on them. */
+/** The pages about nodes: what they hold, what benchmarks measured on them, and the server's own parts. */
 
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/queries';
@@ -7,6 +7,7 @@ import { Tabs } from './Tabs';
 const WAYS = [
   ['/nodes', 'Nodes'],
   ['/benchmarks', 'Benchmarks'],
+  ['/server', 'Server'],
 ] as const;
 
 export function NodeTabs() {

@@ -63,7 +63,7 @@ function Frame() {
             <Way to="/queues" also={['/line', '/receipts', '/what-if', '/policy-shadow', '/estimates']}>
               Queues
             </Way>
-            <Way to="/nodes" also={['/timeline', '/benchmarks']}>
+            <Way to="/nodes" also={['/timeline', '/benchmarks', '/server']}>
               Nodes
             </Way>
             <AlertsWay />

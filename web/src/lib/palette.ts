@@ -24,6 +24,7 @@ export const PLACES: readonly Place[] = [
   { name: 'Policy shadow', to: '/policy-shadow', words: 'candidate compare', admin: true },
   { name: 'Nodes', to: '/nodes', words: 'machines devices health drain' },
   { name: 'Devices over time', to: '/timeline', words: 'gantt timeline history forecast' },
+  { name: 'Server', to: '/server', words: 'parts version health services scheduler database engine agent', admin: true },
   { name: 'Benchmarks', to: '/benchmarks', words: 'measure slow compare history', admin: true },
   { name: 'Alerts', to: '/alerts', words: 'silence firing' },
   { name: 'Usage and budgets', to: '/usage', words: 'cost accounting' },
