@@ -236,7 +236,7 @@ const benchmarks = createRoute({
 const serverParts = createRoute({
   getParentRoute: () => frame,
   path: '/server',
-  component: lazyRouteComponent(() => import('./pages/ServerParts'), 'ServerParts'),
+  component: pageOf(() => import('./pages/ServerParts'), 'ServerParts'),
 });
 
 const account = createRoute({
