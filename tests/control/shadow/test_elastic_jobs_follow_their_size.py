@@ -32,6 +32,7 @@ from corral.control.journal.retold import Retold
 from corral.control.journal.rules import Rules
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.policy_shadow import ShadowReport
+from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
@@ -227,7 +228,8 @@ def mixed(draw: Random, policy: str) -> Journaled:
     for at in range(200, 4000, 200):
         played.run(float(at))
         for job in jobs:
-            if played.running(job):
+            live = played.core.world.jobs.get(job)
+            if live is not None and any(task.state is TaskState.RUNNING for task in live.tasks.values()):
                 progress = min(1.0, (played.driver.now - BEGIN) / 4000)
                 says(played, job, progress=progress, throughput=50.0 * size(played, job) ** 0.7)
     played.driver.request(draw.choice(jobs), IntentKind.STOP, "ann")
