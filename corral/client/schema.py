@@ -935,6 +935,17 @@ class JobKubernetes(TypedDict):
     """Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never."""
 
 
+class JobMeasuredSize(TypedDict):
+    """The speed of a job at one size."""
+
+    devices: int
+    """The devices of all its tasks together."""
+    nodes: NotRequired[int]
+    """The nodes that they are on."""
+    throughput: float
+    """Its work per second at that size, in any unit."""
+
+
 class JobMetadata(TypedDict):
     """Name, labels and annotations of a job."""
 
@@ -3181,6 +3192,8 @@ class JobSpec(TypedDict):
     """How close together the whole job is, all roles counted together."""
     speeds: NotRequired[dict[str, float]]
     """How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that model. Policies for several models read it."""
+    scaling: NotRequired[list[JobMeasuredSize]]
+    """How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput reads it until the job reports its own throughput there."""
     gang: NotRequired[bool]
     """Whether its tasks get their places all at once; without, each starts as soon as there is one for it."""
     roles: list[JobRole]

@@ -152,6 +152,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         pinned_cell=spec.pinned_cell,
         lazy_preemption=spec.lazy_preemption,
         speeds=tuple(sorted(spec.speeds.items())),
+        scaling=tuple((each.devices, each.nodes, each.throughput) for each in spec.scaling),
     )
     return _one_object(GangTerms(whole, spec.deadline_seconds, spec.gang, spec.idle_seconds))
 

@@ -123,6 +123,8 @@ class GangRequest(msgspec.Struct, frozen=True):
     """Waiting gangs of a queue with a higher turn come first, before the queue's order applies."""
     speeds: tuple[tuple[str, float], ...] = ()
     """Work per second on each model of device, in any unit, sorted by model; empty is unknown."""
+    scaling: tuple[tuple[int, int, float], ...] = ()
+    """Devices, nodes and work per second in any unit, as its author measured them at several sizes; empty is unknown."""
     lazy_preemption: bool = False
     """Under HiveD's preset: run on as a guest when a stronger gang of its virtual cluster takes its cells."""
     inputs: InputBytes | None = None

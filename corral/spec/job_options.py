@@ -27,6 +27,7 @@ from corral.spec.placement.topology import Topology
 from corral.spec.placement_rules import NodeRules
 from corral.spec.preflight import Preflight
 from corral.spec.priority import check_priority
+from corral.spec.scaling import Scaling
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 
@@ -78,6 +79,11 @@ class Standing(SpecModel):
         default_factory=dict,
         description="How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that "
         "model. Policies for several models read it.",
+    )
+    scaling: Scaling = Field(
+        default_factory=list,
+        description="How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their "
+        "goodput reads it until the job reports its own throughput there.",
     )
     gang: bool = Field(
         True,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from corral.kernel.ids import JobId
-from corral.model.requests import DeviceRequest
+from corral.model.requests import DeviceRequest, NodeRules
 from corral.scheduler import Cluster, Policy, TasksReleased, find_policy, gang_placed
 from corral.scheduler.cluster.node_room import NodeRoom
 from corral.scheduler.cluster.ranked_slots import Placing
@@ -236,3 +236,51 @@ def test_a_plan_is_made_without_a_part_that_fails(part: Failing, said: str) -> N
         assert [fault.part for fault in found.faults] == ["place"] * (number < MOST_FAULTS)
         assert all(said in fault.message for fault in found.faults)
     assert life.policy.place == Tightest(), "it was switched off after three plans"
+
+
+class LastNode(Ranked):
+    """The last node."""
+
+    def rank_of(self, shape: TaskShape, node: NodeRoom) -> int:
+        return 1000 - int(node.node[-1])
+
+
+class Broken(LastNode):
+    """A part that fails beside plans."""
+
+    def rank_of(self, shape: TaskShape, node: NodeRoom) -> int:
+        raise ValueError("broken")
+
+
+def reserved(part: Place) -> Life:
+    """Two half full nodes; the first of the queue waits for a whole one, and a job for three devices of the first node."""
+    life = Life([node("n1"), node("n2")], policy=replace(find_policy("fifo"), place=part))
+    life.submit(gang("r1", role(1, 2, nodes=NodeRules(include=("n1",))), max_duration_seconds=100))
+    life.submit(gang("r2", role(1, 2, nodes=NodeRules(include=("n2",))), max_duration_seconds=100))
+    life.cycle()
+    life.submit(gang("head", role(1, 4), at=1.0), gang("job", role(1, 3, nodes=NodeRules(include=("n1",))), at=2.0))
+    life.cycle(3.0)
+    return life
+
+
+def test_what_is_found_beside_plans_takes_the_part_too() -> None:
+    """Where the part keeps the second node for the head, a job starts on what is left of the first one."""
+    found = {}
+    for part in (Tightest(), LastNode()):
+        life = reserved(part)
+        reasons = life.planner.explain(JobId("job"), life.now)
+        assert reasons is not None
+        before = life.planner.digest()
+        changes = life.planner.smallest_changes(JobId("job"), reasons, life.now)
+        assert life.planner.digest() == before and life.cluster.consistent()
+        found[type(part)] = [(each.path, each.after) for each in changes]
+    fewer = ("roles.worker.resources.devices", 2)
+    assert fewer in found[LastNode] and fewer not in found[Tightest], found
+
+
+def test_a_part_that_fails_beside_plans_gives_way_to_the_default_part() -> None:
+    life = reserved(Tightest())
+    life.planner.policy = replace(life.policy, place=CheckedPlace("broken", Broken(), changes_with_time=False))
+    reasons = life.planner.explain(JobId("job"), life.now)
+    assert reasons is not None and reasons.binding.code != "starts-now"
+    assert life.cluster.consistent() and all(index.placing is None for index in life.cluster.engines.values())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.scheduler import Policy, WorkReported
-from corral.scheduler.policy.goodput import EXPLORED, Goodput, StepTime, efficiency, fit
+from corral.scheduler.policy.goodput import EXPLORED, Goodput, StepTime, efficiency, fit, with_profile
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.history import JobHistory
 from tests.scheduler.life import Life
@@ -143,3 +143,29 @@ def test_t2_a_job_that_suffers_on_several_nodes_gets_one_and_a_job_that_does_not
     life.settle(120.0)
     life.settle(180.0)
     assert life.sizes() == {"vgg": 4, "resnet": 8}
+
+
+def test_a_declared_profile_counts_until_a_size_is_reported_and_is_put_in_the_unit_of_reports() -> None:
+    profile = ((1, 1, 1.0), (2, 1, 1.8), (4, 1, 3.0))
+    assert with_profile(JobHistory(batch_size=64.0), profile) == JobHistory(
+        throughput={(1, 1): 1.0, (2, 1): 1.8, (4, 1): 3.0}
+    )
+    reported = JobHistory(throughput={(2, 1): 90.0}, batch_size=64.0, gradient_noise=100.0)
+    found = with_profile(reported, profile)
+    assert list(found.throughput.items()) == [((1, 1), 50.0), ((4, 1), pytest.approx(150.0)), ((2, 1), 90.0)]
+    assert (found.batch_size, found.gradient_noise) == (64.0, 100.0), "of the size that was reported last"
+    elsewhere = with_profile(JobHistory(throughput={(3, 1): 240.0}), ((1, 1, 100.0), (2, 1, 200.0)))
+    assert elsewhere.throughput == {(1, 1): pytest.approx(80.0), (2, 1): pytest.approx(160.0), (3, 1): 240.0}
+    assert with_profile(reported, ()) is reported
+
+
+@pytest.mark.parametrize(
+    ("profile", "size"), [(((1, 1, 10.0), (2, 1, 10.5)), 1), (((1, 1, 10.0), (4, 1, 40.0)), 8), ((), 8)]
+)
+def test_a_job_begins_with_the_size_that_its_profile_makes_worth_it(
+    profile: tuple[tuple[int, int, float], ...], size: int
+) -> None:
+    life = Life([node("n1", 8)], policy=GOODPUT)
+    life.submit(gang("a", role(8, minimum=1), scaling=profile))
+    life.settle()
+    assert life.sizes() == {"a": size}

@@ -20,7 +20,7 @@ def test_nothing_is_reserved_while_no_other_gang_would_fit_but_the_head_is_known
     assert isinstance(memory, Memory)
     assert not found.placements
     assert memory.reservation is None
-    head = memory.head(3.0)
+    head = memory.head(waiting, 3.0)
     assert head is not None
     assert (head.job, head.start) == (JobId("large"), 10.0)
 

@@ -284,7 +284,7 @@ class PlayedJob:
                 for key, task in state.tasks.items()
                 if task.begun <= state.at and ends[key].at <= state.work
             ]
-            state.last_ended |= any(ends[key] is course.last for key, _ in over)
+            state.last_ended |= any(ends[key] == course.last for key, _ in over)
             return [(state.tasks.pop(key), code) for key, code in over]
         state.work += (until - state.at) * speed
         state.at = until
@@ -301,7 +301,7 @@ class PlayedJob:
 
     def _end_of(self, course: Course, key: TaskKey, task: _Task, state: _State) -> End:
         """Where a task ends by itself: where it did, else with the last one of its job."""
-        own = next((end for end in course.ends.get(key, ()) if end.at > task.position), None)
+        own = next((end for end in course.ends_of(state.tries, key) if end.at > task.position), None)
         if own is not None:
             return own
         last = course.last

@@ -152,6 +152,11 @@ class Spell:
         """Whether it ended by itself, and was not preempted."""
         return self.over and bool(self.ends) and self.ends[-1].at >= self.yielded_at
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended by itself and without a failure, so that it is not tried again."""
+        return self.complete and not any(end.code for end in self.ends)
+
 
 @dataclass(slots=True)
 class RecordedWork:
@@ -309,7 +314,7 @@ class ReadWork:
         if job is None:
             return
         job.end(parsed.job_attempt, parsed.task, end.at, end.code)
-        if job.is_silent and job.spells[-1].complete:
+        if job.is_silent and job.spells[-1].succeeded:
             del self.jobs[parsed.job]
 
 

@@ -6,8 +6,9 @@ A position is the work that is done. So it means the same in another life in whi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
@@ -35,8 +36,8 @@ class Course:
 
     total: float = inf
     """All of the work; infinite: its end is not known."""
-    ends: dict[TaskKey, list[End]] = field(default_factory=dict)
-    """By task where it ended by itself, in order."""
+    ends: list[dict[TaskKey, list[End]]] = field(default_factory=list)
+    """By attempt, or of all together if it resumes, and by task: where it ended by itself, in order."""
     last: End | None = None
     """The last of the ends; None: it is not known."""
     outlived: frozenset[TaskKey] = frozenset()
@@ -53,6 +54,10 @@ class Course:
     def said(self, attempt: int) -> list[tuple[float, Said]]:
         """What the job says in an attempt of the course, counted from 0."""
         return self.sayings[min(attempt, len(self.sayings) - 1)] if self.sayings else []
+
+    def ends_of(self, attempt: int, task: TaskKey) -> Sequence[End]:
+        """Where a task ends by itself in an attempt of the course, counted from 0."""
+        return self.ends[min(attempt, len(self.ends) - 1)].get(task, ()) if self.ends else ()
 
     def attempt_at(self, at: float) -> int:
         """The attempt of the course that ran at a time, or that ran last before it, counted from 0."""
@@ -128,18 +133,36 @@ def _course(parts: list[tuple[Spell, _Axis]], said: Sequence[Said]) -> Course:
     resumes = any(each > first * (1 + _SAME) for each in lost)  # one that begins anew ends there, if not before
     offset = sum(lost) if resumes else 0.0
     course = Course(offset + own, outlived=spell.outlived, resumes=resumes, until=spell.until, parts=parts)
-    for at, task, code in spell.ends:
-        course.last = End(offset + axis.at(at), code, task, at)
-        course.ends.setdefault(task, []).append(course.last)
+    last = _ends(spell, axis, offset)
+    course.last = last[-1]
+    ends, heard, passed = list[list[End]](), list[list[tuple[float, Said]]](), 0.0
+    for (of, each), work in zip(before, lost, strict=True):
+        ends.append(_ends(of, each, passed))
+        heard.append(_heard(of, each, passed, said))
+        passed += work if resumes else 0.0
+    ends.append(last)
+    heard.append(_heard(spell, axis, offset, said))
     if resumes:
-        passed, together = 0.0, []
-        for (of, each), work in zip(before, lost, strict=True):
-            together += _heard(of, each, passed, said)
-            passed += work
-        course.sayings = [[*together, *_heard(spell, axis, offset, said)]]
-    else:
-        course.sayings = _by_attempt(parts, said)
+        course.ends, course.sayings = [_by_task(chain.from_iterable(ends))], [list(chain.from_iterable(heard))]
+        return course
+    for part, done in enumerate(lost):  # an attempt that goes on for longer than it did goes on like the last one
+        ends[part] += [each for each in last if each.at > done]
+        heard[part] += [each for each in heard[-1] if each[0] > done]
+    course.ends, course.sayings = [_by_task(each) for each in ends], heard
     return course
+
+
+def _ends(spell: Spell, axis: _Axis, offset: float) -> list[End]:
+    """Where tasks ended by themselves in an attempt that begins at a position."""
+    return [End(offset + axis.at(at), code, task, at) for at, task, code in spell.ends]
+
+
+def _by_task(ends: Iterable[End]) -> dict[TaskKey, list[End]]:
+    found: dict[TaskKey, list[End]] = {}
+    for end in ends:
+        if end.task is not None:
+            found.setdefault(end.task, []).append(end)
+    return found
 
 
 def _by_attempt(parts: list[tuple[Spell, _Axis]], said: Sequence[Said]) -> list[list[tuple[float, Said]]]:

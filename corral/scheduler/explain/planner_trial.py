@@ -20,7 +20,9 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangQueued
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import ALIKE, Memory, plan
+from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.question_places import QuestionPlaces
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 
@@ -50,6 +52,9 @@ class PlannerTrial:
         self.policy = policy
         self.request = entry.request
         self.now = now
+        self._asked = queue
+        self._places = QuestionPlaces(policy, cluster, queue, now)
+        begin_plan()
         self._queue = queue.fork_about(entry.request.job, ALIKE)
         self._queue.unexplained = True
         nodes = sum(len(index.tree.nodes) for index in cluster.engines.values())
@@ -62,13 +67,17 @@ class PlannerTrial:
     def head(self) -> Reservation | None:
         """Return the reservation of the head of the queue, or None if there is none or this gang is the head."""
         memory = self._queue.memory
-        found = memory.head(self.now) if isinstance(memory, Memory) else None
+        found = memory.head(self._asked, self.now) if isinstance(memory, Memory) else None
         return found if found is not None and found.job != self.request.job else None
 
     def fits(self, request: GangRequest, bound: Bound | None = None) -> bool:
         """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
         self.looks -= 1
-        trial, head, queues = Trial(self.cluster), self.head, self.cluster.queues
+        head = self.head  # found before, as it asks the policy's part itself
+        return self._places.find(lambda: self._fits(request, bound, head))
+
+    def _fits(self, request: GangRequest, bound: Bound | None, head: Reservation | None) -> bool:
+        trial, queues = Trial(self.cluster), self.cluster.queues
         with self._bounded_by(bound), trial.tentative():
             if queues.refusal(request.queue, request.user, request.groups, asked(request, queues)):
                 return False

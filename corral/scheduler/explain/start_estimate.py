@@ -17,6 +17,7 @@ from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import Memory
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
+from corral.scheduler.policy.question_places import QuestionPlaces
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 
 _MOST_ENDLESS = 512
@@ -109,7 +110,11 @@ def endless_estimate(
         first = queue.first(head)
         if first is not None and head != job:
             entry, reported, who = first, first.reported, f"it is behind job {head}, which"
-    culprits = _culprits(cluster, entry, reported)
+    memory = queue.memory
+    if isinstance(memory, Memory):
+        culprits = QuestionPlaces(memory.policy, cluster, queue, now).find(lambda: _culprits(cluster, entry, reported))
+    else:
+        culprits = _culprits(cluster, entry, reported)
     if culprits:
         before = " before it in the queue order" if all(each in started for each in culprits) else ""
         verb = "have" if len(culprits) > 1 else "has"
@@ -155,7 +160,7 @@ def _oldest(gang: RunningGang) -> tuple[float, JobId]:
 def head_job(queue: Queue, now: float) -> JobId | None:
     """Return the job at the head of the queue, according to the last cycle."""
     memory = queue.memory
-    head = memory.head(now) if isinstance(memory, Memory) else None
+    head = memory.head(queue, now) if isinstance(memory, Memory) else None
     return None if head is None else head.job
 
 

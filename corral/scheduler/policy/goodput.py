@@ -62,6 +62,24 @@ def fit(throughput: Mapping[Size, float]) -> StepTime | None:
     return StepTime(*best[1]) if best is not None else None
 
 
+def with_profile(history: JobHistory, profile: Sequence[tuple[int, int, float]]) -> JobHistory:
+    """Return what a job reported, and where it reported nothing the throughput of its profile, in its reports' unit.
+
+    `profile` has devices, nodes and work per second in any unit. What is reported takes the place of the profile at that
+    size, and says how fast the other sizes are in comparison with the profile. O(profile + measurements).
+    """
+    declared = {(devices, nodes): speed for devices, nodes, speed in profile}
+    step = fit(declared)
+    if step is None:
+        return history
+    known = {size: speed for size, speed in history.throughput.items() if size[0] > 0 and speed > 0}
+    ratios = [speed / declared.get(size, size[0] / step.at(*size)) for size, speed in known.items()]
+    unit = sum(ratios) / len(ratios) if ratios else 1.0
+    merged = {size: speed * unit for size, speed in declared.items() if size not in known}
+    batch = history.batch_size if known else None  # of no known size
+    return history._replace(throughput={**merged, **known}, batch_size=batch)
+
+
 def _solve(rows: Sequence[Sequence[float]]) -> list[float] | None:
     """Return the least-squares solution of rows · x = 1 by the normal equations; None if it is not unique."""
     size = len(rows[0])

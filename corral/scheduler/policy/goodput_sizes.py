@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.policy.allot import ElasticGang, Target
-from corral.scheduler.policy.goodput import Goodput
+from corral.scheduler.policy.goodput import Goodput, with_profile
 
 WORTH: Final = 0.1
 """The goodput that a further task must add, as a part of what each task adds at the job's smallest size."""
@@ -25,13 +25,13 @@ class GoodputSizes:
 
     After Pollux (Qiao et al., OSDI 2021) and Sia (Jayaram Subramanya et al., SOSP 2023), with a greedy search in place of
     theirs: it gives devices one task at a time where they add most, which is the optimum for goodputs that grow ever
-    more slowly. A gang that reports no throughput, or uses no devices, gets no target.
+    more slowly. A gang without a reported or declared throughput, or without devices, gets no target.
     """
 
     changes_with_time: ClassVar[bool] = False
 
     def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
-        """Return the size of each gang that has reported its throughput. O(n log n) in the tasks that are given."""
+        """Return the size of each gang whose throughput is known. O(n log n) in the tasks that are given."""
         sized, widest = {}, largest_node(cluster)
         for gang in gangs:
             if (found := _Sized.of(gang, cluster, widest, now)) is not None:
@@ -68,10 +68,11 @@ class _Sized(NamedTuple):
 
     @classmethod
     def of(cls, gang: ElasticGang, cluster: Cluster, widest: int, now: float) -> _Sized | None:
-        """Return a gang that has reported its throughput and grows by devices; None for another."""
+        """Return a gang whose throughput is known and that grows by devices; None for another."""
         if not gang.task_devices or not gang.least_devices:
             return None
-        goodput = Goodput.of(cluster.history.of(gang.request.job, now), gang.least_devices, widest)
+        known = with_profile(cluster.history.of(gang.request.job, now), gang.request.scaling)
+        goodput = Goodput.of(known, gang.least_devices, widest)
         return cls(gang, goodput, gang.task_devices) if goodput is not None else None
 
     def grows(self, tasks: int) -> bool:

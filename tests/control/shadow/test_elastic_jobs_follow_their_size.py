@@ -27,16 +27,20 @@ from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.played_work import PlayedJobs
 from corral.control.journal.recorded_runs import recorded_runs
-from corral.control.journal.records import DocumentsRead, configured
+from corral.control.journal.records import DocumentsRead, configured, encoded
 from corral.control.journal.retold import Retold
 from corral.control.journal.rules import Rules
+from corral.control.shadow import comparison
+from corral.control.shadow.comparison import Question
+from corral.control.shadow.lives import CandidateRules
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.policy_shadow import ShadowReport
+from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
 from tests.control.journal.test_jobs_live_on import lived, starts
-from tests.control.shadow.shadows import FIFO, beside, differences
+from tests.control.shadow.shadows import FIFO, beside, differences, records_of
 from tests.control.shadow.test_a_candidate_decides_beside import assert_alike
 from tests.examples import examples
 
@@ -227,7 +231,8 @@ def mixed(draw: Random, policy: str) -> Journaled:
     for at in range(200, 4000, 200):
         played.run(float(at))
         for job in jobs:
-            if played.running(job):
+            live = played.core.world.jobs.get(job)
+            if live is not None and any(task.state is TaskState.RUNNING for task in live.tasks.values()):
                 progress = min(1.0, (played.driver.now - BEGIN) / 4000)
                 says(played, job, progress=progress, throughput=50.0 * size(played, job) ** 0.7)
     played.driver.request(draw.choice(jobs), IntentKind.STOP, "ann")
@@ -253,3 +258,17 @@ def test_the_report_is_the_same_in_another_process() -> None:
         )  # fmt: skip
         found.append(msgspec.json.decode(ran.stdout))
     assert found[0] == found[1] and found[0]["decisions"]["start"]["alike"] > 3
+
+
+@pytest.mark.parametrize("policy", ["fair+goodput", "srtf+order"])
+def test_hours_are_the_same_whether_the_journal_is_read_at_once_or_in_pieces(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "READ_AHEAD", 1800.0)  # so that hours are over before all of it is read
+    records = [encoded(each) for each in records_of(mixed(Random(7), "fifo"))]
+    at_once, in_pieces = (comparison.Comparison(Question(CandidateRules(policy), policy)) for _ in range(2))
+    at_once.read(records)
+    for first in range(0, len(records), 7):
+        in_pieces.read(records[first : first + 7])
+    found = at_once.finish()
+    assert found == in_pieces.finish() and len(found.hours) > 2 and not found.problem

@@ -1938,6 +1938,18 @@ export interface components {
              */
             forceAfterSeconds?: number;
         };
+        /** @description The speed of a job at one size. */
+        JobMeasuredSize: {
+            /** @description The devices of all its tasks together. */
+            devices: number;
+            /**
+             * @description The nodes that they are on.
+             * @default 1
+             */
+            nodes?: number;
+            /** @description Its work per second at that size, in any unit. */
+            throughput: number;
+        };
         /** @description Name, labels and annotations of a job. */
         JobMetadata: {
             /** @description The job's name: a DNS label of at most 63 characters. */
@@ -2292,6 +2304,8 @@ export interface components {
             speeds?: {
                 [key: string]: number;
             };
+            /** @description How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput reads it until the job reports its own throughput there. */
+            scaling?: components["schemas"]["JobMeasuredSize"][];
             /**
              * @description Whether its tasks get their places all at once; without, each starts as soon as there is one for it.
              * @default true
@@ -5206,6 +5220,7 @@ export type JobFairness = components['schemas']['JobFairness'];
 export type JobFile = components['schemas']['JobFile'];
 export type JobInput = components['schemas']['JobInput'];
 export type JobKubernetes = components['schemas']['JobKubernetes'];
+export type JobMeasuredSize = components['schemas']['JobMeasuredSize'];
 export type JobMetadata = components['schemas']['JobMetadata'];
 export type JobNetwork = components['schemas']['JobNetwork'];
 export type JobNodeRules = components['schemas']['JobNodeRules'];

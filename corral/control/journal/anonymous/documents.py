@@ -30,7 +30,7 @@ _COMMAND: Final = "true"
 """The command of roles that have one."""
 _KEPT_OF_JOB: Final = (
     "priority", "preemptible", "lazyPreemption", "gang", "network", "retryPolicy", "badHardware", "exitTable",
-    "array", "maxDurationSeconds", "deadlineSeconds",
+    "array", "maxDurationSeconds", "deadlineSeconds", "scaling",
 )  # fmt: skip
 """Fields that hold numbers and words of Corral's language alone."""
 _KEPT_OF_ROLE: Final = (

@@ -25,8 +25,9 @@ from corral.scheduler.policy.faults import PartFailed, with_default
 from corral.scheduler.policy.order import Order, joint
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.question_places import QuestionPlaces
 from corral.scheduler.policy.size_targets import SizeTargets
-from corral.scheduler.queues.waiting_queue import Finding, Group, Queue
+from corral.scheduler.queues.waiting_queue import Entry, Finding, Group, Queue
 
 ALIKE = 64
 """The most gangs per shape kept in a queue fork that answers a question about one gang."""
@@ -57,11 +58,15 @@ class Memory:
     next_look_at: float = inf
     """The time from which a plan may differ even without an event."""
 
-    def head(self, now: float) -> Reservation | None:
-        """Return the reservation of the head of the last plan; searched now if that plan had no use for it."""
+    def head(self, queue: Queue, now: float) -> Reservation | None:
+        """Return the reservation of the head of the last plan; searched now if that plan had no use for it.
+
+        `queue` is the one of the plan.
+        """
         if self.reservation is not None or not self.refused:
             return self.reservation
-        return reservation_of_first(Trial(self.cluster), self.refused, now)
+        places = QuestionPlaces(self.policy, self.cluster, queue, now)
+        return places.find(lambda: reservation_of_first(Trial(self.cluster), self.refused, now))
 
 
 def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
@@ -182,8 +187,9 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if entry is None:
         return None
     trial, ahead = Trial(cluster), queue.position(job) or 0
-    with trial.tentative():
-        fits = trial.place(entry.request, entry.shape) is not None
+    begin_plan()
+    places = QuestionPlaces(policy, cluster, queue, now)
+    fits = places.find(lambda: _fits(trial, entry))
     yielding = policy.preemption and not fits
     if fits and entry.reported is not None and entry.reported.binding.code == BEHIND:
         return msgspec.structs.replace(entry.reported, ahead=ahead)
@@ -193,8 +199,13 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
             return Reasons(Reason("starts-now", "It fits and starts in the next cycle."), ahead=ahead)
         if reported is not None:
             return msgspec.structs.replace(with_other_bounds(cluster, entry.request, reported), ahead=ahead)
-    reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
+    reasons = never_allowed(cluster, entry.request) or places.find(lambda: why_not(trial, entry.request, entry.shape))
     return msgspec.structs.replace(with_other_bounds(cluster, entry.request, reasons), ahead=ahead)
+
+
+def _fits(trial: Trial, entry: Entry) -> bool:
+    with trial.tentative():
+        return trial.place(entry.request, entry.shape) is not None
 
 
 def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
