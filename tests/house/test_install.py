@@ -140,7 +140,7 @@ def test_an_installed_server_serves_the_portal_without_node(server_url: str) -> 
     with urllib.request.urlopen(server_url, timeout=120) as answer:
         page = answer.read().decode()
     assert answer.headers["Content-Type"].startswith("text/html")
-    (script,) = re.findall(r'<script[^>]+src="([^"]+\.js)"', page)[:1]
+    (script,) = re.findall(r'<script type="module"[^>]+src="([^"]+\.js)"', page)[:1]
     with urllib.request.urlopen(server_url + script, timeout=120) as answer:
         assert len(answer.read()) > 10_000
 
