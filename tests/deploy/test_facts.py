@@ -104,3 +104,14 @@ def test_the_probe_tells_the_facts_of_this_machine_in_every_shell(shell: list[st
     assert found.kernel == os.uname().release
     assert "/" in {each.path for each in found.mounts}
     assert {"lo"} <= {each.name for each in found.interfaces}
+
+
+def test_an_interface_that_goes_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+    for name, said in {"eth0": {"mtu": "1500", "operstate": "up"}, "veth1": {"mtu": "1500"}, "veth2": {}}.items():
+        (tmp_path / name).mkdir()
+        for file, line in said.items():
+            (tmp_path / name / file).write_text(f"{line}\n")
+    functions = PROBE.read_text().removesuffix("main </dev/null\n")
+    script = f'{functions}\nfor each in "$1"/*; do tell_interface "$each"; done'
+    done = subprocess.run(["sh", "-c", script, "sh", tmp_path], capture_output=True, text=True, check=False)
+    assert done.stdout == "interface=1500 up eth0\n"

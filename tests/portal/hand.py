@@ -46,8 +46,9 @@ class Hand:
         self.clicked.append(name)
 
     def way(self, name: str) -> None:
-        """Follow a link of the bar."""
+        """Follow a link of the bar; its page is there when this returns, as a person would wait for it."""
         self.press(self.page.get_by_role("navigation", name="Main").get_by_role("link", name=name), name)
+        expect(self.page).to_have_title(re.compile(rf"(^|· ){name} · Corral$"))
 
     def job(self, name: str) -> None:
         """Open a job of the list."""

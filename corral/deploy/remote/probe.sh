@@ -70,11 +70,15 @@ processors_and_disks() {
   done | head -n 100
 }
 
+# tell_interface FOLDER: an interface of a pod may go while it is read, and is left out then.
+tell_interface() {
+  mtu=$(line_of "$1/mtu") state=$(line_of "$1/operstate")
+  [ -z "$mtu" ] || [ -z "$state" ] || say interface "$mtu $state ${1##*/}"
+}
+
 network() {
   has ip && ip -o addr show 2>/dev/null | awk '{ print "address=" $2 " " $4 }' | head -n 200
-  for interface in /sys/class/net/*; do
-    [ -r "$interface/mtu" ] && say interface "$(line_of "$interface/mtu") $(line_of "$interface/operstate") ${interface##*/}"
-  done | head -n 200
+  for interface in /sys/class/net/*; do tell_interface "$interface"; done | head -n 200
   awk 'NR > 1 && $2 == "00000000" { print "route=" $1 }' /proc/net/route 2>/dev/null | head -n 1
   awk '$1 == "nameserver" { print "nameserver=" $2 }' /etc/resolv.conf 2>/dev/null | head -n 8
   if limited getent hosts "$(uname -n)" >/dev/null 2>&1; then say resolves yes; else say resolves no; fi
