@@ -77,7 +77,8 @@ def show_job(job: str, output: str) -> None:
         for each in found["uses"]
     ]
     click.echo(table(("TASK", "CACHE", "BYTES", "RESTORE", "FIRST STEP", "SAVED", "NEW FILES"), rows))
-    say(_asked_by(found))
+    if "source" in found:  # an older server does not tell
+        say(_asked_by(found))
 
 
 @cache_command.command("rm")

@@ -199,7 +199,7 @@ def _print_file(job: str, revision: int | None, output: str) -> None:
     if found["parameters"]:
         given = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in found["parameters"].items())
         say(f"It was submitted with {' '.join(given)}")
-    if found["edits"]:
+    if found.get("edits"):  # an older server does not tell
         say(f"The job was edited since, and its file was not. {' '.join(found['edits'])}")
     if found["secrets"]:
         say(f"****** stands for a secret; submit it again with --from {found['job']} to have it filled in.")

@@ -59,7 +59,7 @@ from corral.model.start_estimates import Outlook
 from corral.model.store_writes import IntentKind
 from corral.model.what_if import Question
 from corral.monitor.series.store import SeriesStore
-from corral.scheduler.views import ahead_of
+from corral.scheduler.views import ahead_of, job_can_start
 from corral.service.health import descriptor_shortages
 from corral.service.http_ticks import every_second
 from corral.service.mutual_tls import TlsFiles
@@ -268,8 +268,7 @@ class ControlApi:
         planner = self._control.world.planner
         queue = planner.queue
         if len(queue) > _MANY and forecast is not None and (known := forecast.ahead(job)) is not None:
-            waiting = ((each, queue.first(each)) for each in known)
-            return [each for each, entry in waiting if entry and (entry.reported is None or entry.reported.possible)]
+            return [each for each in known if job_can_start(queue, each)]
         return ahead_of(planner.cluster.queues, queue, planner.policy, now, job)
 
     async def _bundle(self, request: Request) -> Response:

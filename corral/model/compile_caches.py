@@ -60,7 +60,7 @@ def kept_by_default(terms: CacheTerms) -> str:
     origin = f"the queue {terms.queue}" if terms.source == "queue" else "the server"
     return (
         f"What its tasks compile is kept for {kept}, because {origin} says compileCache: {terms.share}; "
-        "compileCache: none in the job file turns it off."
+        "compileCache: none in the job file turns it off. Containers without Corral's runtime keep nothing."
     )
 
 

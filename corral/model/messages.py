@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-_ID: Final = re.compile(r"(?<![0-9A-Za-z_.-])[0-9][0-9a-z]{12}(?![0-9A-Za-z_-]|\.[0-9])")
-"""A text that may be a job id (all begin with a digit until 2318), but not the beginning of an attempt id."""
+_ID: Final = re.compile(r"(?<![0-9A-Za-z_.(-])[0-9][0-9a-z]{12}(?![0-9A-Za-z_-]|\.[0-9])")
+"""A text that may be a job id (all begin with a digit until 2318), but not the beginning of an attempt id.
+
+One in brackets is left: it tells a name apart from an equal one, which is there already.
+"""
 
 
 def by_name(text: str, name_of: Callable[[str], str | None]) -> str:

@@ -24,6 +24,7 @@ def test_it_reaches_the_scheduler() -> None:
     [
         ("[{devices: 0, throughput: 1}]", "devices"),
         ("[{devices: 1, throughput: 0}]", "throughput"),
+        ("[{devices: 1, throughput: 1e-300}]", "throughput"),
         ("[{devices: 1, throughput: .inf}]", "throughput"),
         ("[{devices: 1}]", "throughput"),
         ("[{devices: 1, nodes: 2, throughput: 1}]", "1 device cannot be on 2 nodes"),

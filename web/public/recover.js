@@ -7,22 +7,28 @@
 (() => {
   const MOST = 5;
   const KEPT = 'corral.reloads';
-  let trying = false;
+  const OURS = `${location.origin}/assets/`;
+  let over = false;
 
-  addEventListener('error', ({ target }) => isNeeded(target) && !trying && recover(), true);
-  addEventListener('load', () => trying || remember(0));
+  addEventListener('error', ({ target }) => isNeeded(target) && !over && recover(), true);
+  addEventListener('load', () => {
+    if (!over) remember(0);
+    over = true; // parts that a page loads later are its own affair
+  });
 
   function isNeeded(target) {
-    return target instanceof HTMLScriptElement || (target instanceof HTMLLinkElement && target.rel === 'stylesheet');
+    if (target instanceof HTMLScriptElement) return target.src.startsWith(OURS);
+    return target instanceof HTMLLinkElement && target.rel === 'stylesheet' && target.href.startsWith(OURS);
   }
 
   function recover() {
-    trying = true;
+    over = true;
     const reloads = remembered();
     if (reloads >= MOST) return say('Files of this page did not come', 'Load the page again. Jobs that run go on.');
     say('This page did not come whole; trying again', 'It comes back by itself. Jobs that run go on.');
-    const again = () => setTimeout(() => answers().then((up) => (up ? reload(reloads + 1) : again())), 500 * 2 ** reloads);
-    again();
+    const again = (pause) =>
+      setTimeout(() => answers().then((up) => (up ? reload(reloads + 1) : again(Math.min(2 * pause, 10_000)))), pause);
+    again(500 * 2 ** reloads);
   }
 
   function reload(reloads) {

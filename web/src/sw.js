@@ -65,7 +65,8 @@ async function shell() {
   return (await caches.open(PREFIX + VERSION)).match('/', { ignoreVary: true });
 }
 
-/** A file whose name has its hash is the same wherever it comes from. */
+/** A file of this build; one whose name has its hash is the same in the cache of the build before. */
 async function file(request) {
-  return (await caches.match(request, { ignoreVary: true })) ?? fetch(request);
+  const own = await (await caches.open(PREFIX + VERSION)).match(request, { ignoreVary: true });
+  return own ?? (await caches.match(request, { ignoreVary: true })) ?? fetch(request);
 }

@@ -20,7 +20,6 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangQueued
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import ALIKE, Memory, plan
-from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.question_places import QuestionPlaces
 from corral.scheduler.queues.gang_resources import asked
@@ -54,7 +53,6 @@ class PlannerTrial:
         self.now = now
         self._asked = queue
         self._places = QuestionPlaces(policy, cluster, queue, now)
-        begin_plan()
         self._queue = queue.fork_about(entry.request.job, ALIKE)
         self._queue.unexplained = True
         nodes = sum(len(index.tree.nodes) for index in cluster.engines.values())

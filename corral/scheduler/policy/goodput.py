@@ -8,6 +8,7 @@ function of the size here, because programs report the throughput of whole steps
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from corral.scheduler.policy.history import JobHistory
@@ -76,6 +77,8 @@ def with_profile(history: JobHistory, profile: Sequence[tuple[int, int, float]])
     ratios = [speed / declared.get(size, size[0] / step.at(*size)) for size, speed in known.items()]
     unit = sum(ratios) / len(ratios) if ratios else 1.0
     merged = {size: speed * unit for size, speed in declared.items() if size not in known}
+    if not all(0 < speed < inf for speed in merged.values()):
+        return history  # figures so far apart say nothing
     batch = history.batch_size if known else None  # of no known size
     return history._replace(throughput={**merged, **known}, batch_size=batch)
 

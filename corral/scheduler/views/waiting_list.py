@@ -101,6 +101,12 @@ def can_start(group: Group, entry: Entry) -> bool:
     return reported is None or reported.possible
 
 
+def job_can_start(queue: Queue, job: JobId) -> bool:
+    """Return whether the first waiting gang of a job could start at some time; False if none waits."""
+    entry = queue.first(job)
+    return entry is not None and can_start(queue.groups[entry.group], entry)
+
+
 def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[tuple[Group, Entry]]:
     """Yield the gangs of some groups in order."""
     for key, at in sorted((key, at) for at, group in enumerate(groups) for key in group.keys if wanted(key)):

@@ -44,3 +44,11 @@ def test_only_those_of_one_name_have_more_than_it(jobs: dict[str, tuple[str, str
 def test_a_text_about_a_job_tells_another_of_its_name_apart(text: str, about: str, said: str) -> None:
     world = cast(Any, SimpleNamespace(jobs=JOBS))
     assert World.in_names(world, text, about) == said
+
+
+def test_a_text_in_names_stays_as_it_is() -> None:
+    again = SimpleNamespace(user="ada", name="train")
+    world = cast(Any, SimpleNamespace(jobs={**JOBS, FOUR: again}))
+    once = World.in_names(world, f"Behind job {ONE}.", FOUR)
+    assert once == f"Behind job ada~train ({ONE})."
+    assert World.in_names(world, once, FOUR) == once == World.in_names(world, once)

@@ -1,6 +1,6 @@
 /** The page while the server is down: kept by a service worker where the browser has one, and shown again by itself. */
 
-import type { QueryClient } from '@tanstack/react-query';
+import type { Query, QueryClient } from '@tanstack/react-query';
 import { ApiError } from '../api/client';
 
 /** Statuses by which a proxy says that the server behind it is down; 0 is no answer at all. */
@@ -48,13 +48,23 @@ export async function arrived<Module>(module: Promise<Module>): Promise<Module> 
 
 const lost = (error: unknown) => error instanceof ApiError && error.status === 0;
 const waiting = new WeakSet<QueryClient>();
+const pauses = new WeakMap<QueryClient, number>();
+const LONGEST_PAUSE = 60_000;
 
-/** Once the server answers, ask again what it did not answer: a connection can break while the server is up, as when a network changes. */
+/**
+ * Once the server answers, ask again what it did not answer: a connection can break while the server is up, as when a network changes.
+ *
+ * What gets lost again is asked for after twice the pause, at most a minute: a browser may refuse it whatever the server does.
+ */
 export function comeBack(client: QueryClient, error: unknown, pause = 2_000): void {
   if (!lost(error) || waiting.has(client)) return;
   waiting.add(client);
-  void answers(new AbortController().signal, pause).then(() => {
+  const next = pauses.get(client) ?? pause;
+  const filter = { type: 'active', predicate: ({ state }: Query) => state.status === 'error' && lost(state.error) } as const;
+  void answers(new AbortController().signal, next).then(async () => {
     waiting.delete(client);
-    void client.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' && lost(state.error) });
+    pauses.set(client, Math.min(2 * next, LONGEST_PAUSE));
+    await client.refetchQueries(filter);
+    if (client.getQueryCache().findAll(filter).length === 0) pauses.delete(client);
   });
 }

@@ -187,7 +187,6 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if entry is None:
         return None
     trial, ahead = Trial(cluster), queue.position(job) or 0
-    begin_plan()
     places = QuestionPlaces(policy, cluster, queue, now)
     fits = places.find(lambda: _fits(trial, entry))
     yielding = policy.preemption and not fits
