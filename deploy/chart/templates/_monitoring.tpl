@@ -61,14 +61,14 @@ scrape_configs:
 {{- end }}
 {{- end }}
 
-{{/* The pods of a component, one on each node, by the names of their nodes. */}}
+{{/* The pods of a component, one on each node, by the names of their nodes. Every job's pod has the label corral.dev/server. */}}
 {{- define "corral.podsOf" -}}
 kubernetes_sd_configs:
 - role: pod
   namespaces: {own_namespace: true}
   selectors:
   - role: pod
-    label: {{ printf "app.kubernetes.io/name=corral,app.kubernetes.io/instance=%s,app.kubernetes.io/component=%s" .root.Release.Name .component | quote }}
+    label: {{ printf "app.kubernetes.io/name=corral,app.kubernetes.io/instance=%s,app.kubernetes.io/component=%s,!corral.dev/server" .root.Release.Name .component | quote }}
 relabel_configs:
 - {source_labels: [__meta_kubernetes_pod_node_name], target_label: instance}
 {{- end }}

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 import yaml
 
+from corral.engines.kubernetes.pods.manifest import SERVER_LABEL
 from corral.model.series import SeriesQuestion
 from corral.monitor.series.prometheus import PrometheusSeries
 from tests.endtoend.platform import Platform
@@ -181,7 +182,9 @@ def test_prometheus_searches_for_the_pods_of_both_daemons_and_may_see_them(helm:
     for (_, search), daemon in zip(searched, ("corral-node-agent", "corral-node-exporter"), strict=True):
         assert (search["role"], search["namespaces"]) == ("pod", {"own_namespace": True})
         (selector,) = search["selectors"]
-        wanted = dict(pair.split("=") for pair in selector["label"].split(","))
+        *pairs, no_job = selector["label"].split(",")
+        wanted = dict(pair.split("=") for pair in pairs)
+        assert no_job == f"!{SERVER_LABEL}", "a job's pod is no part of Corral"
         labels = made.one("DaemonSet", daemon)["spec"]["template"]["metadata"]["labels"]
         assert selector["role"] == "pod" and wanted.items() <= labels.items()
     (rule,) = made.one("Role", "corral-monitoring")["rules"]
