@@ -2,6 +2,12 @@
 {{ include "corral.name" . }}-monitoring
 {{- end }}
 
+{{/* The Secret of both configurations. A job may mount no Secret whose name begins with corral-. */}}
+{{- define "corral.monitoringConfiguration" -}}
+{{- $name := printf "%s-configuration" (include "corral.monitoring" .) }}
+{{- if not (hasPrefix "corral-" $name) }}corral-{{ end }}{{ $name }}
+{{- end }}
+
 {{/* Where Prometheus and Alertmanager find the server. */}}
 {{- define "corral.monitored" -}}
 {{ include "corral.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
