@@ -13,6 +13,17 @@
 {{ include "corral.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
 {{- end }}
 
+{{/* Whether the server asks the chart's Prometheus: not where the settings name another one, which must not get its password. */}}
+{{- define "corral.ownPrometheus" -}}
+{{- if .Values.monitoring.enabled }}
+{{- if hasKey .Values.settings "monitoring_token_file" }}{{ fail "settings: monitoring_token_file is the chart's own with monitoring.enabled: leave it out" }}{{ end }}
+{{- if not (hasKey .Values.settings "prometheus") }}
+{{- if hasKey .Values.settings "prometheus_token_file" }}{{ fail "settings: prometheus_token_file goes with prometheus: with monitoring.enabled give both or none" }}{{ end }}
+{{- print "yes" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "corral.monitoringAgents" -}}
 {{- if and .Values.nodeAgent.enabled (eq .Values.engine "kubernetes") }}yes{{ end }}
 {{- end }}
@@ -113,7 +124,8 @@ receivers:
   webhook_configs:
   - url: {{ printf "%s://%s/api/v3/alerts/webhook" $scheme (include "corral.monitored" .) | quote }}
     send_resolved: true
-    max_alerts: 1000
+    # Corral takes 1 MiB at once.
+    max_alerts: 500
     http_config:
       authorization: {credentials_file: /etc/corral-monitoring/secret/token}
       {{- with include "corral.monitoringTrust" . }}

@@ -191,6 +191,22 @@ def test_control_asks_prometheus_for_what_is_long_ago(helm: Helm) -> None:
     assert secret["access"] == f"corral:{secret['password']}"
 
 
+def test_another_prometheus_of_the_settings_is_asked_without_the_password_of_the_charts(helm: Helm) -> None:
+    made = helm.render(merged(WHOLE, {"settings": {"prometheus": "https://prometheus.example"}}))
+    for name in ("front", "control"):
+        names = [each["name"] for each in made.container(name)["env"]]
+        assert names.count("CORRAL_PROMETHEUS") == 1 and len(names) == len(set(names))
+        assert made.environment(name)["CORRAL_PROMETHEUS"] == "https://prometheus.example"
+        assert "CORRAL_PROMETHEUS_TOKEN_FILE" not in names and "CORRAL_MONITORING_TOKEN_FILE" in names
+    assert "prometheus" not in [each["name"] for each in made.container("control")["volumeMounts"]]
+    assert "prometheus" not in [each["name"] for each in made.server["volumes"]]
+
+
+@pytest.mark.parametrize("name", ["prometheus_token_file", "monitoring_token_file"])
+def test_a_setting_that_the_chart_has_too_is_refused(helm: Helm, name: str) -> None:
+    assert f"settings: {name}" in helm.refused(merged(WHOLE, {"settings": {name: "/etc/token"}}))
+
+
 def test_prometheus_searches_for_the_pods_of_both_daemons_and_may_see_them(helm: Helm) -> None:
     made = helm.render(WHOLE)
     settings = yaml.safe_load(made.secret(CONFIGURATION)["prometheus.yml"])
