@@ -148,8 +148,6 @@ async def _front(settings: Settings) -> None:
         allowance=allowance_of(settings, disk_limit(chosen)),
     )
     service = Service(context)
-    if settings.monitoring_token_file is not None:
-        service.authentication.accept_monitoring(MonitoringToken(settings.monitoring_token_file, clock))
     options = tenant_options(settings.of_others)
     application = create_app(
         service,
@@ -167,6 +165,11 @@ async def _front(settings: Settings) -> None:
         agents=_agents(chosen, key),
         relay=control_client,
     )
+    if settings.monitoring_token_file is not None:  # after the tenants, whose tokens are no token of monitoring
+        authentication = service.authentication
+        authentication.accept_monitoring(
+            MonitoringToken(settings.monitoring_token_file, clock, authentication.has_form)
+        )
     ports = application.state.job_ports
     server = Server(configuration(application, settings), ports)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import tarfile
 from pathlib import Path
@@ -38,6 +39,7 @@ case $* in
   *corral-portal*tls*crt*) printf "$CERTIFICATE" ;;
 esac
 """
+PUBLIC = "-----BEGIN CERTIFICATE-----\nnew\n-----END CERTIFICATE-----\n"
 AUTHORITIES = (
     "ca.crt",
     "ca.key",
@@ -145,10 +147,24 @@ def test_a_control_plane_without_the_portal_s_file_takes_it_from_the_cluster(pla
     assert [line for line in seen(plane) if "tls\\.key" in line]
 
 
-def test_the_file_of_the_first_one_is_taken_as_it_is(plane: Path) -> None:
-    (plane / "kubernetes/corral-portal.pem").write_text("# own\nboth\n")
-    assert call(plane, "prepare_backup corral", CERTIFICATE="Q0VSVAo=")[0] == 0
-    assert (plane / "state/deploy/backup/portal.pem").read_text() == "# own\nboth\n"
+@pytest.mark.parametrize(
+    ("there", "first"),
+    [
+        (f"# own\nKEY\n{PUBLIC}", "# own\n"),
+        (f"KEY\n{PUBLIC}", ""),
+        (f"# own\nOLD\n{PUBLIC.replace('new', 'old')}", ""),
+    ],
+    ids=["in force", "in force and a company's", "of before"],
+)
+def test_of_a_file_the_mark_alone_is_taken_and_only_with_the_certificate_in_force(
+    plane: Path, there: str, first: str
+) -> None:
+    (plane / "kubernetes/corral-portal.pem").write_text(there)
+    code, said = call(plane, "prepare_backup corral", CERTIFICATE=base64.b64encode(PUBLIC.encode()).decode())
+    assert code == 0, said
+    gathered = plane / "state/deploy/backup"
+    assert (gathered / "portal.pem").read_text() == f"{first}KEY\n{PUBLIC}"
+    assert not [each for each in gathered.iterdir() if each.name.startswith("portal.") and each.suffix != ".pem"]
 
 
 def test_a_cluster_without_the_certificate_gives_no_backup(plane: Path) -> None:

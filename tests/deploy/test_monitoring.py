@@ -160,6 +160,14 @@ def test_another_image_of_the_same_name_starts_it_again() -> None:
             f"{CORRAL}volumes: {{a: {{host: gpu1, folder: /var/lib/corral-data/, size: 1Gi}}}}\n",
             "/var/lib/corral-data/ is a folder of Corral's data already",
         ),
+        (
+            CORRAL + MONITORING.replace("gpu2", "gpu1").replace("}", ", folder: /var/lib/corral-data/more}"),
+            "/var/lib/corral-data/more/corral-monitoring and /var/lib/corral-data of Corral's data overlap",
+        ),
+        (
+            CORRAL.replace("}", ", folder: /var/lib/corral-monitoring}") + MONITORING.replace("gpu2", "gpu1"),
+            "/var/lib/corral-monitoring and /var/lib/corral-monitoring/corral-data of Corral's data overlap",
+        ),
     ],
 )
 def test_a_section_that_cannot_be_is_refused_in_one_sentence(section: str, says: str) -> None:

@@ -112,6 +112,25 @@ def test_a_changed_file_is_shown_by_its_difference_and_restarts_its_service() ->
     assert "hunter2" not in str(plan.to_document())
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("- routing_key: hunter2", "- routing_key: ******"),
+        ("- service_key: hunter2", "- service_key: ******"),
+        ('  "api_key": "hunter2", "x": 1', '  "api_key": ******'),
+        ("  apiKey: hunter2", "  apiKey: ******"),
+        ("slack_api_url: https://hooks.example/hunter2", "slack_api_url: ******"),
+        ("- webhook_url: https://hooks.example/hunter2", "- webhook_url: ******"),
+        ("- url: https://hooks.example/services/hunter2", "- url: https://hooks.example/******"),
+        ("  - {url: 'https://hooks.example?k=hunter2', a: b}", "  - {url: 'https://hooks.example?******', a: b}"),
+        ("url: https://10.0.0.1:30443", "url: https://10.0.0.1:30443"),
+        ("- send_resolved: true", "- send_resolved: true"),
+    ],
+)
+def test_credentials_of_receivers_are_not_shown(line: str, shown: str) -> None:
+    assert files.file_step(facts(), files.VALUES_FILE, f"{line}\n").detail == (f"+{shown}",)
+
+
 def test_a_file_that_is_too_long_is_replaced_without_a_difference() -> None:
     found = files.file_step(replace(facts(), files={"/etc/x": b"x" * 16384}), "/etc/x", "y\n")
     assert (found.title, found.detail) == ("replace /etc/x", ("it is too long to be compared",))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Forbidden, Unauthenticated
@@ -19,7 +20,7 @@ TOKEN = "corral-monitoring-0123456789"
 def file(tmp_path: Path, service: Service, clock: VirtualClock) -> Path:
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")
-    service.authentication.accept_monitoring(MonitoringToken(path, clock))
+    service.authentication.accept_monitoring(MonitoringToken(path, clock, service.authentication.has_form))
     return path
 
 
@@ -58,6 +59,7 @@ async def test_a_file_without_a_token_admits_nobody(
     service: Service, file: Path, clock: VirtualClock, content: bytes
 ) -> None:
     file.write_bytes(content)
+    clock.advance(6)
     for given in (content.decode(errors="replace"), "", TOKEN):
         with pytest.raises(Unauthenticated):
             await service.authentication.authenticate(given)
@@ -65,3 +67,26 @@ async def test_a_file_without_a_token_admits_nobody(
     clock.advance(6)
     with pytest.raises(Unauthenticated):
         await service.authentication.authenticate(TOKEN)
+
+
+@pytest.mark.parametrize("other", [f"crl_{'x' * 43}", "cjt_0mabcdefgh123_1700000000_abc", "other.of.a.tenant.1"])
+async def test_a_token_of_the_form_of_others_is_refused_with_a_warning(
+    service: Service, file: Path, clock: VirtualClock, other: str
+) -> None:
+    class Form:
+        sign_in_kind = "other"
+
+        def has_form(self, token: str) -> bool:
+            return token.startswith("other.")
+
+        async def accepts(self, token: str) -> bool:
+            return True
+
+    service.authentication.add_format(Form())
+    file.write_text(other)
+    with capture_logs() as logs:
+        service.authentication.accept_monitoring(MonitoringToken(file, clock, service.authentication.has_form))
+    assert [each["error"] for each in logs] == ["it has the form of a token of a user or a job"]
+    assert other not in str(logs)
+    with pytest.raises(Unauthenticated):
+        await service.authentication.authenticate(other)

@@ -228,7 +228,7 @@ def _of_volumes(source: Source, document: HostsDocument, whole: Hosts) -> Iterat
 
 
 def _of_monitoring(source: Source, document: HostsDocument, whole: Hosts) -> Iterator[Problem]:
-    """Monitoring without Corral; a host of it that is no node."""
+    """Monitoring without Corral; a host of it that is no node; data in Corral's folder."""
     chosen = document.monitoring
     if chosen is None:
         return
@@ -239,6 +239,10 @@ def _of_monitoring(source: Source, document: HostsDocument, whole: Hosts) -> Ite
         yield source.problem(("monitoring", "host"), f"there is no {describe(chosen.host)} below hosts{hint}")
     elif chosen.host not in _nodes(whole.hosts):
         yield source.problem(("monitoring", "host"), f"{chosen.host} is neither a control plane nor a worker")
+    own, corrals = whole.monitoring_folder, whole.corral_folder
+    if document.corral is not None and document.corral.host == chosen.host and _overlap(f"{own}/", f"{corrals}/"):
+        message = f"{own} and {corrals} of Corral's data overlap"
+        yield source.problem(("monitoring", "folder" if chosen.folder else "host"), message)
 
 
 def _nodes(hosts: tuple[Host, ...]) -> set[str]:

@@ -349,14 +349,18 @@ gather() {
     done
 }
 
-# gather_portal NAMESPACE: one control plane has the portal's file, and the cluster has it for the others.
+# gather_portal NAMESPACE: the key and certificate that the cluster has. The file of this host may be an old one: it was the
+# first control plane once. Its first line, which marks a certificate of Corral's own, is kept where both certificates agree.
 gather_portal() {
-  [ ! -e /etc/kubernetes/corral-portal.pem ] || { cp /etc/kubernetes/corral-portal.pem "$BACKUP/portal.pem"; return; }
-  for part in 'tls\.key' 'tls\.crt'; do
-    kubectl --kubeconfig $ADMIN -n "$1" get secret corral-portal -o "jsonpath={.data.$part}" >"$BACKUP/portal.base64" &&
-      [ -s "$BACKUP/portal.base64" ] && base64 -d <"$BACKUP/portal.base64" >>"$BACKUP/portal.pem" || return
+  for part in key crt; do
+    kubectl --kubeconfig $ADMIN -n "$1" get secret corral-portal -o "jsonpath={.data.tls\.$part}" >"$BACKUP/portal.base64" &&
+      [ -s "$BACKUP/portal.base64" ] && base64 -d <"$BACKUP/portal.base64" >"$BACKUP/portal.$part" || return
   done
-  rm "$BACKUP/portal.base64"
+  there=$(sed -n '/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p' /etc/kubernetes/corral-portal.pem 2>/dev/null)
+  {
+    [ "$there" != "$(cat "$BACKUP/portal.crt")" ] || sed -n '1{/^#/p;}' /etc/kubernetes/corral-portal.pem
+    cat "$BACKUP/portal.key" "$BACKUP/portal.crt"
+  } >"$BACKUP/portal.pem" && rm "$BACKUP/portal.base64" "$BACKUP/portal.key" "$BACKUP/portal.crt"
 }
 
 drop_backup() { rm -rf "$BACKUP"; }

@@ -30,7 +30,12 @@ PAUSE: Final = "registry.k8s.io/pause:3.10.1"
 """The image of every pod's sandbox, as kubeadm 1.34 names it."""
 MOST_READ: Final = 16384
 """Bytes of a file that the probe sends: one of this size may be longer."""
-_SECRET: Final = re.compile(r"(?i)(pass|auth|token|secret|credential)([^=:\s]*\s*[=:]\s*)\S.*")
+_SECRET: Final = re.compile(
+    r"(?i)(pass|auth|token|secret|credential|webhook[_-]?url|api[_-]?url"
+    r"|(?:api|access|application|integration|private|routing|service|user)[_-]?key)([^=:\s]*\s*[=:]\s*)\S.*"
+)
+_URL: Final = re.compile(r"""(?i)(\burl["']?\s*[=:]\s*["']?[a-z][a-z0-9+.-]*://[^/?#\s"']+[/?#])[^\s"']+""")
+"""A webhook's address: whoever knows its path may send there."""
 _IN_ADDRESS: Final = re.compile(r"//[^/@\s]+@")
 _SWAP: Final = re.compile(r"^\s*[^#\s]\S*\s+\S+\s+swap\s", re.ASCII)
 CONTAINERD: Final = f"""{MARK}version = 3
@@ -128,7 +133,7 @@ def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False, unfin
 
 def _shown(line: str) -> str:
     """A line of a difference, without the values of secrets and without control characters."""
-    masked = _IN_ADDRESS.sub("//******@", _SECRET.sub(r"\1\2******", line))
+    masked = _IN_ADDRESS.sub("//******@", _URL.sub(r"\1******", _SECRET.sub(r"\1\2******", line)))
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in masked)[:400]
 
 

@@ -64,8 +64,9 @@ class Authentication:
         self._formats.append(form)
 
     def accept_monitoring(self, token: MonitoringToken) -> None:
-        """Accept the token of monitoring from now on."""
+        """Accept the token of monitoring from now on. A file without one is logged at once."""
         self._monitoring = token
+        token.read()
 
     def has_form(self, token: str) -> bool:
         """Whether a text has the form of a token of this server, good or not."""

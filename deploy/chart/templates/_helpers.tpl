@@ -105,6 +105,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if .Values.monitoring.enabled }}
 - {name: CORRAL_MONITORING_TOKEN_FILE, value: /var/run/corral-monitoring/token}
+{{- end }}
+{{- if include "corral.ownPrometheus" . }}
 - {name: CORRAL_PROMETHEUS, value: {{ printf "http://%s.%s.svc:9090" (include "corral.monitoring" .) .Release.Namespace | quote }}}
 - {name: CORRAL_PROMETHEUS_TOKEN_FILE, value: /var/run/corral-prometheus/access}
 {{- end }}

@@ -2,9 +2,26 @@
 {{ include "corral.name" . }}-monitoring
 {{- end }}
 
+{{/* The Secret of both configurations. A job may mount no Secret whose name begins with corral-. */}}
+{{- define "corral.monitoringConfiguration" -}}
+{{- $name := printf "%s-configuration" (include "corral.monitoring" .) }}
+{{- if not (hasPrefix "corral-" $name) }}corral-{{ end }}{{ $name }}
+{{- end }}
+
 {{/* Where Prometheus and Alertmanager find the server. */}}
 {{- define "corral.monitored" -}}
 {{ include "corral.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
+{{- end }}
+
+{{/* Whether the server asks the chart's Prometheus: not where the settings name another one, which must not get its password. */}}
+{{- define "corral.ownPrometheus" -}}
+{{- if .Values.monitoring.enabled }}
+{{- if hasKey .Values.settings "monitoring_token_file" }}{{ fail "settings: monitoring_token_file is the chart's own with monitoring.enabled: leave it out" }}{{ end }}
+{{- if not (hasKey .Values.settings "prometheus") }}
+{{- if hasKey .Values.settings "prometheus_token_file" }}{{ fail "settings: prometheus_token_file goes with prometheus: with monitoring.enabled give both or none" }}{{ end }}
+{{- print "yes" }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "corral.monitoringAgents" -}}
@@ -61,14 +78,14 @@ scrape_configs:
 {{- end }}
 {{- end }}
 
-{{/* The pods of a component, one on each node, by the names of their nodes. */}}
+{{/* The pods of a component, one on each node, by the names of their nodes. Every job's pod has the label corral.dev/server. */}}
 {{- define "corral.podsOf" -}}
 kubernetes_sd_configs:
 - role: pod
   namespaces: {own_namespace: true}
   selectors:
   - role: pod
-    label: {{ printf "app.kubernetes.io/name=corral,app.kubernetes.io/instance=%s,app.kubernetes.io/component=%s" .root.Release.Name .component | quote }}
+    label: {{ printf "app.kubernetes.io/name=corral,app.kubernetes.io/instance=%s,app.kubernetes.io/component=%s,!corral.dev/server" .root.Release.Name .component | quote }}
 relabel_configs:
 - {source_labels: [__meta_kubernetes_pod_node_name], target_label: instance}
 {{- end }}
@@ -107,7 +124,8 @@ receivers:
   webhook_configs:
   - url: {{ printf "%s://%s/api/v3/alerts/webhook" $scheme (include "corral.monitored" .) | quote }}
     send_resolved: true
-    max_alerts: 1000
+    # Corral takes 1 MiB at once.
+    max_alerts: 500
     http_config:
       authorization: {credentials_file: /etc/corral-monitoring/secret/token}
       {{- with include "corral.monitoringTrust" . }}

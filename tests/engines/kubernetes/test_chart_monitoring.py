@@ -15,6 +15,9 @@ import httpx2
 import pytest
 import yaml
 
+from corral.engines.kubernetes.pods.manifest import SERVER_LABEL
+from corral.engines.kubernetes.pods.template_policy import WORDS, check_rights
+from corral.kernel.errors import Forbidden
 from corral.model.series import SeriesQuestion
 from corral.monitor.series.prometheus import PrometheusSeries
 from tests.endtoend.platform import Platform
@@ -30,6 +33,8 @@ SECONDS: Final = 120.0
 """Seconds after which a wait has failed."""
 PLACE: Final = "/etc/corral-monitoring"
 """Where the pod has its files."""
+CONFIGURATION: Final = "corral-monitoring-configuration"
+"""The Secret of both configurations."""
 SMALL: Final = merged(
     TRIAL,
     {
@@ -86,7 +91,7 @@ class Made:
     def __init__(self, made: Rendered, folder: Path, certificate: str, **replaced: str) -> None:
         self.folder, self._replaced = folder, {PLACE: str(folder), "/data": str(folder), **replaced}
         given = {"agent": {"token": "x" * 20}, "tls": {"tls.crt": certificate}}
-        given |= {"configuration": made.one("ConfigMap", "corral-monitoring")["data"]}
+        given |= {"configuration": made.secret(CONFIGURATION)}
         given |= {"secret": made.secret("corral-monitoring")}
         for name, files in given.items():
             (folder / name).mkdir(parents=True)
@@ -146,6 +151,23 @@ def test_without_it_nothing_of_it_is_made(helm: Helm) -> None:
     assert "CORRAL_MONITORING_TOKEN_FILE" not in made.environment("front")
 
 
+@pytest.mark.parametrize("release", ["corral", "corral-two", "corralx", "ml"])
+def test_what_receivers_have_of_credentials_is_in_a_secret_that_no_job_may_mount(helm: Helm, release: str) -> None:
+    pager = {"name": "pager", "pagerduty_configs": [{"routing_key": "hunter2-of-the-pager"}]}
+    read = {"job_name": "dcgm", "basic_auth": {"username": "a", "password": "hunter2-of-the-scrape"}}
+    more = {"prometheus": {"scrapeConfigs": [read]}, "alertmanager": {"receivers": [pager]}}
+    made = helm.render(merged(SMALL, {"monitoring": more}), release=release)
+    assert "hunter2" not in made.text, "an object has it readable"
+    (own,) = [each for each in made.of("StatefulSet") if each["metadata"]["name"].endswith("-monitoring")]
+    volumes = own["spec"]["template"]["spec"]["volumes"]
+    (name,) = [each["secret"]["secretName"] for each in volumes if each["name"] == "configuration"]
+    held = made.secret(name)
+    assert "hunter2-of-the-pager" in held["alertmanager.yml"] and "hunter2-of-the-scrape" in held["prometheus.yml"]
+    template = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": name}}]}}
+    with pytest.raises(Forbidden, match="Corral's own"):
+        check_rights(template, WORDS, ())
+
+
 def test_front_has_the_token_that_prometheus_has_and_control_has_it_not(helm: Helm) -> None:
     made = helm.render(WHOLE)
     assert made.environment("front")["CORRAL_MONITORING_TOKEN_FILE"] == "/var/run/corral-monitoring/token"
@@ -169,9 +191,25 @@ def test_control_asks_prometheus_for_what_is_long_ago(helm: Helm) -> None:
     assert secret["access"] == f"corral:{secret['password']}"
 
 
+def test_another_prometheus_of_the_settings_is_asked_without_the_password_of_the_charts(helm: Helm) -> None:
+    made = helm.render(merged(WHOLE, {"settings": {"prometheus": "https://prometheus.example"}}))
+    for name in ("front", "control"):
+        names = [each["name"] for each in made.container(name)["env"]]
+        assert names.count("CORRAL_PROMETHEUS") == 1 and len(names) == len(set(names))
+        assert made.environment(name)["CORRAL_PROMETHEUS"] == "https://prometheus.example"
+        assert "CORRAL_PROMETHEUS_TOKEN_FILE" not in names and "CORRAL_MONITORING_TOKEN_FILE" in names
+    assert "prometheus" not in [each["name"] for each in made.container("control")["volumeMounts"]]
+    assert "prometheus" not in [each["name"] for each in made.server["volumes"]]
+
+
+@pytest.mark.parametrize("name", ["prometheus_token_file", "monitoring_token_file"])
+def test_a_setting_that_the_chart_has_too_is_refused(helm: Helm, name: str) -> None:
+    assert f"settings: {name}" in helm.refused(merged(WHOLE, {"settings": {name: "/etc/token"}}))
+
+
 def test_prometheus_searches_for_the_pods_of_both_daemons_and_may_see_them(helm: Helm) -> None:
     made = helm.render(WHOLE)
-    settings = yaml.safe_load(made.one("ConfigMap", "corral-monitoring")["data"]["prometheus.yml"])
+    settings = yaml.safe_load(made.secret(CONFIGURATION)["prometheus.yml"])
     searched = [
         (each["job_name"], search)
         for each in settings["scrape_configs"]
@@ -181,7 +219,9 @@ def test_prometheus_searches_for_the_pods_of_both_daemons_and_may_see_them(helm:
     for (_, search), daemon in zip(searched, ("corral-node-agent", "corral-node-exporter"), strict=True):
         assert (search["role"], search["namespaces"]) == ("pod", {"own_namespace": True})
         (selector,) = search["selectors"]
-        wanted = dict(pair.split("=") for pair in selector["label"].split(","))
+        *pairs, no_job = selector["label"].split(",")
+        wanted = dict(pair.split("=") for pair in pairs)
+        assert no_job == f"!{SERVER_LABEL}", "a job's pod is no part of Corral"
         labels = made.one("DaemonSet", daemon)["spec"]["template"]["metadata"]["labels"]
         assert selector["role"] == "pod" and wanted.items() <= labels.items()
     (rule,) = made.one("Role", "corral-monitoring")["rules"]

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing()),
 ]
 IMAGE = "corral.test/monitoring:1"
+NAMES = ("corral-monitoring", "corral-monitoring-configuration")
 USER = 65534
 SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}}
 ASKED = """\
@@ -66,7 +67,7 @@ def installed(
     }
     values = merged(TRIAL, {"image": {"pullPolicy": "Never"}, "monitoring": monitoring})
     made = Helm(tmp_path).render(values, namespace=namespace)
-    chosen = [thing for thing in made.things if thing["metadata"]["name"] == "corral-monitoring"]
+    chosen = [thing for thing in made.things if thing["metadata"]["name"] in NAMES]
     with control_plane.scheduling([kubelet_node.name]):
         control_plane.kubectl("apply", "-n", namespace, "-f", "-", given=yaml.safe_dump_all(chosen))
         yield made

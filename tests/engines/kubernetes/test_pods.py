@@ -206,6 +206,13 @@ def test_the_longest_role_still_makes_a_name_and_a_host_name() -> None:
             {"metadata": {"labels": {"corral.dev/job": "a"}}},
             "metadata.labels[corral.dev/job] cannot be set: the prefix is Corral's",
         ),
+        *(
+            (
+                {"metadata": {"labels": {"app": "a", f"app.kubernetes.io/{name}": "corral"}}},
+                f"metadata.labels[app.kubernetes.io/{name}] cannot be set: Corral's own pods are found by this label",
+            )
+            for name in ("name", "instance", "component", "managed-by")
+        ),
         (
             {"spec": {"containers": [{"name": "a"}, {"name": "task", "image": "b"}]}},
             "spec.containers[1].image cannot be set: use roles[].image",

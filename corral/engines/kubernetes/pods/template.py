@@ -59,6 +59,8 @@ _TASK_FIELDS: Final = {
 }
 _META_FIELDS: Final = frozenset({"labels", "annotations"})
 _OURS: Final = "corral.dev/"
+_POSING: Final = frozenset(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by"))
+"""Labels by which Services, and Prometheus of the chart, find Corral's own pods in the namespace of jobs."""
 MOST_DEPTH: Final = 40
 
 
@@ -97,6 +99,9 @@ def _problems(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from (
                 (f"metadata.{key}[{name}]", "the prefix is Corral's") for name in value if name.startswith(_OURS)
             )
+            if key == "labels":
+                why = "Corral's own pods are found by this label"
+                yield from ((f"metadata.{key}[{name}]", why) for name in value if name in _POSING)
     yield from ((f"spec.{key}", _POD_FIELDS[key]) for key in spec if key in _POD_FIELDS)
     for field in ("containers", "initContainers"):
         yield from _container_problems(field, spec.get(field, []))
