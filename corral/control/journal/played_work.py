@@ -40,7 +40,7 @@ class _Task(NamedTuple):
     devices: int
     node: str
     position: float
-    """Where the work was when it was begun; its end is beyond that."""
+    """Where the work was when it was begun; its end is not before that."""
 
 
 class _Call(NamedTuple):
@@ -69,11 +69,13 @@ class _State:
     """The size with which the attempt began."""
     begun: float = inf
     """When the attempt began."""
+    passed: dict[TaskKey, int] = field(default_factory=dict)
+    """How many of each task's own ends in the course are behind it."""
     last_ended: bool = False
     """Whether the task has ended in it that was the last one to end by itself in the journal."""
 
     def copy(self) -> _State:
-        return replace(self, tasks=dict(self.tasks))
+        return replace(self, tasks=dict(self.tasks), passed=dict(self.passed))
 
 
 class PlayedJob:
@@ -114,8 +116,10 @@ class PlayedJob:
         self._courses, self._unended = ([], None) if recorded is None else courses_of(recorded, self._pace, read_until)
         number = next((at for at, each in enumerate(self._courses) if each.until > self._after), len(self._courses))
         state = self._state = _State(self._after, number=number)
-        course = self._course(state)
-        state.work, state.tries = course.position(self._after), course.attempt_at(self._after)
+        if number < len(self._courses) or self._unended is not None:
+            course = self._course(state)
+            state.work, state.tries = course.position(self._after), course.attempt_at(self._after)
+            state.passed = course.ended(self._after)
         for call in self._calls:
             self._take(call)
 
@@ -212,9 +216,10 @@ class PlayedJob:
             unended = self._unended
             seconds, done, speed = 0.0, 0.0, self._pace.of(state.first)
             if unended is not None:
-                seconds, done, speed = unended.seconds, unended.done, unended.speed
-            left = self._expected(self._job, seconds) - seconds if speed > 0 else inf
-            total = done + left * speed
+                seconds, done, speed = unended.seconds, unended.done, unended.speed or speed
+            total = inf  # until it has a size
+            if speed > 0:
+                total = done + (self._expected(self._job, seconds) - seconds) * speed
             last = End(total, 0) if total < inf else None
             self._guess = asked, replace(course, total=total, last=last)
         return self._guess[1]
@@ -233,9 +238,9 @@ class PlayedJob:
             if state.attempt is not None:
                 state.tries += 1
                 if self._is_done(state):
-                    state.number, state.work, state.tries = state.number + 1, 0.0, 0
+                    state.number, state.work, state.tries, state.passed = state.number + 1, 0.0, 0, {}
                 elif not self._course(state).resumes:
-                    state.work = 0.0
+                    state.work, state.passed = 0.0, {}
             state.attempt, state.begun, state.last_ended = call.job_attempt, call.at, False
             state.tasks.clear()
         state.tasks[call.task] = call.begins._replace(position=state.work)
@@ -285,6 +290,10 @@ class PlayedJob:
                 if task.begun <= state.at and ends[key].at <= state.work
             ]
             state.last_ended |= any(ends[key] == course.last for key, _ in over)
+            for key, _ in over:
+                if ends[key].task is not None:
+                    own = course.ends_of(state.tries, key)
+                    state.passed[key] = own.index(ends[key], state.passed.get(key, 0)) + 1
             return [(state.tasks.pop(key), code) for key, code in over]
         state.work += (until - state.at) * speed
         state.at = until
@@ -301,13 +310,13 @@ class PlayedJob:
 
     def _end_of(self, course: Course, key: TaskKey, task: _Task, state: _State) -> End:
         """Where a task ends by itself: where it did, else with the last one of its job."""
-        own = next((end for end in course.ends_of(state.tries, key) if end.at > task.position), None)
-        if own is not None:
-            return own
+        for end in islice(course.ends_of(state.tries, key), state.passed.get(key, 0), None):
+            if end.at >= task.position:
+                return end
         last = course.last
         if last is None:
             return _NEVER
-        is_there = state.last_ended or (last.task is not None and last.task in state.tasks)
+        is_there = state.last_ended or (last.task not in (None, key) and last.task in state.tasks)
         if is_there and (last.code or key in course.outlived):
             return _NEVER  # the launcher stops it when the other one has ended
         return last._replace(at=max(last.at, task.position), task=None)
