@@ -27,6 +27,7 @@ from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.played_work import PlayedJobs
 from corral.control.journal.recorded_runs import recorded_runs
+from corral.control.journal.recorded_work import devices_by_role
 from corral.control.journal.records import DocumentsRead, configured, encoded
 from corral.control.journal.retold import Retold
 from corral.control.journal.rules import Rules
@@ -217,6 +218,17 @@ def test_a_task_that_fails_as_it_starts_and_is_started_again_does_so_once() -> N
     assert_alike(beside(played, "fifo"))
     before, after = starts(lived(played, documents=[limit(4)]))
     assert before["waits"] > 590.0 and before == after
+
+
+@pytest.mark.parametrize("gang", [True, False])
+@pytest.mark.parametrize("replicas", [1, 3, {"min": 2, "max": 2}, {"min": 1, "max": 4}, {"min": 2, "max": 3}])
+def test_elastic_are_the_gangs_that_the_job_file_calls_so(replicas: Any, gang: bool) -> None:
+    played = Journaled(FIFO, nodes=1)
+    identity = played.submit("job", replicas=replicas, gang=gang)
+    played.run(0.0)
+    job = played.core.world.jobs[identity]
+    assert job.document.spec.gang == gang
+    assert (devices_by_role(job.text) is not None) == (gang and job.document.is_elastic)
 
 
 def heard(played: Journaled, *documents: str) -> list[Any]:
