@@ -40,7 +40,7 @@ class _Task(NamedTuple):
     devices: int
     node: str
     position: float
-    """Where the work was when it was begun; its end is beyond that."""
+    """Where the work was when it was begun; its end is not before that."""
 
 
 class _Call(NamedTuple):
@@ -65,15 +65,134 @@ class _State:
     tries: int = 0
     """The attempts that it has made on that course, before the present one."""
     tasks: dict[TaskKey, _Task] = field(default_factory=dict)
-    first: Size = NOTHING
-    """The size with which the attempt began."""
+    first: Size | None = NOTHING
+    """The size with which the attempt began; None: the tasks that are there now tell."""
     begun: float = inf
     """When the attempt began."""
+    passed: dict[TaskKey, int] = field(default_factory=dict)
+    """How many of each task's own ends in the course are behind it."""
     last_ended: bool = False
     """Whether the task has ended in it that was the last one to end by itself in the journal."""
 
     def copy(self) -> _State:
-        return replace(self, tasks=dict(self.tasks))
+        return replace(self, tasks=dict(self.tasks), passed=dict(self.passed))
+
+
+class _Going:
+    """How a job goes on from a state while none of its tasks is begun or asked to end; it changes the state."""
+
+    def __init__(self, state: _State, course: Course, pace: Pace | None) -> None:
+        """Without a pace no task ends by itself, and the work is the time."""
+        self.state = state
+        self._course = course
+        self._pace = pace
+        self._devices = 0
+        self._nodes: dict[str, int] = {}
+        self._ends: dict[TaskKey, End] = {}
+        """Of the tasks that run."""
+        self._next: list[tuple[float, int, TaskKey]] = []
+        """A heap of the positions of the ends, of equal ones in the order in which the tasks were begun."""
+        self._numbers = {key: number for number, key in enumerate(state.tasks)}
+        coming = [(task.begun, key) for key, task in state.tasks.items() if task.begun > state.at]
+        self._coming = sorted(coming, key=lambda each: each[0], reverse=True)
+        """The tasks that do not run yet and when they will, the next one last."""
+        self._last = self._last_one()
+        for key, task in state.tasks.items():
+            if task.begun <= state.at:
+                self._add(key, task)
+        self.speed = self._speed()
+        """The work in a second now."""
+
+    @property
+    def size(self) -> Size:
+        """What the job holds now; of one that is not elastic, whether it runs."""
+        size = Size(self._devices, len(self._nodes))
+        return size if self._pace is not None else Size(min(1, size.devices), min(1, size.nodes))
+
+    def step(self, to: float) -> Sequence[tuple[_Task, int]] | None:
+        """Go on to the next start or end of a task, or to a time if that is earlier.
+
+        Returns the tasks that end then, with their codes; None: nothing is to come.
+        """
+        state, speed = self.state, self.speed
+        begins = self._coming[-1][0] if self._coming else inf
+        position, _, _, was_at = self._ends[self._next[0][2]] if self._next else _NEVER
+        reached = inf
+        if position <= state.work:
+            reached = state.at
+        elif speed > 0 and position < inf:
+            reached = state.at + (position - state.work) / speed
+            if abs(reached - was_at) <= _MOMENT:  # then what ended together does so here
+                reached = max(state.at, was_at)
+        until = min(begins, reached, to)
+        if until == inf:
+            return None
+        state.work = max(state.work, position) if until == reached else state.work + (until - state.at) * speed
+        state.at = until
+        begun = bool(self._coming) and self._coming[-1][0] <= until
+        while self._coming and self._coming[-1][0] <= until:
+            _, key = self._coming.pop()
+            self._add(key, state.tasks[key])
+        over = self._end() if until == reached else []
+        if begun or over:
+            self.speed = self._speed()
+        return over
+
+    def _end(self) -> list[tuple[_Task, int]]:
+        """End the tasks whose ends are where the work is."""
+        state, course, over = self.state, self._course, list[tuple[_Task, int]]()
+        while self._next and self._next[0][0] <= state.work:
+            _, _, key = heappop(self._next)
+            task, end = state.tasks.pop(key), self._ends.pop(key)
+            self._devices -= task.devices
+            self._nodes[task.node] -= 1
+            if not self._nodes[task.node]:
+                del self._nodes[task.node]
+            state.last_ended |= end == course.last
+            if end.task is not None:
+                state.passed[key] = course.ends_of(state.tries, key).index(end, state.passed.get(key, 0)) + 1
+            over.append((task, end.code))
+        if self._last != (last := self._last_one()):
+            self._last, self._next = last, []
+            for key in self._ends:
+                self._await(key, state.tasks[key])
+        return over
+
+    def _add(self, key: TaskKey, task: _Task) -> None:
+        self._devices += task.devices
+        self._nodes[task.node] = self._nodes.get(task.node, 0) + 1
+        if self._pace is not None:
+            self._await(key, task)
+
+    def _await(self, key: TaskKey, task: _Task) -> None:
+        end = self._ends[key] = self._end_of(key, task)
+        if end.at < inf:
+            heappush(self._next, (end.at, self._numbers[key], key))
+
+    def _speed(self) -> float:
+        return self._pace.of(self.size) if self._pace is not None else float(bool(self._devices))
+
+    def _last_one(self) -> tuple[bool, bool]:
+        """Whether the task has ended that ended last in the journal, and whether it is there."""
+        last = self._course.last
+        return self.state.last_ended, last is not None and last.task in self.state.tasks
+
+    def _end_of(self, key: TaskKey, task: _Task) -> End:
+        """Where a task ends by itself: where it did, else with the last one of its job."""
+        course, state = self._course, self.state
+        for end in islice(course.ends_of(state.tries, key), state.passed.get(key, 0), None):
+            if end.at >= task.position:
+                return end
+        last = course.last
+        if last is None:
+            return _NEVER
+        has_ended, is_there = self._last
+        if (has_ended or (is_there and last.task != key)) and (last.code or key in course.outlived):
+            return _NEVER  # the launcher stops it when the other one has ended
+        return last._replace(at=max(last.at, task.position), task=None)
+
+
+_NEVER: Final = End(inf, 0)
 
 
 class PlayedJob:
@@ -86,6 +205,11 @@ class PlayedJob:
         self._after = after
         self._expected = expected
         self._calls: list[_Call] = []
+        """Those since the last course that is over, of which the journal told the end."""
+        self._begin_with: _State | None = None
+        """How far it was before these; None: as the journal says."""
+        self._begun: dict[TaskKey, int] = {}
+        """How often each task was begun since `after`."""
         self._courses: list[Course] = []
         self._unended: Unended | None = None
         self._pace = Pace()
@@ -112,12 +236,21 @@ class PlayedJob:
             return
         self._pace = Pace() if recorded is None else recorded.pace()
         self._courses, self._unended = ([], None) if recorded is None else courses_of(recorded, self._pace, read_until)
-        number = next((at for at, each in enumerate(self._courses) if each.until > self._after), len(self._courses))
-        state = self._state = _State(self._after, number=number)
-        course = self._course(state)
-        state.work, state.tries = course.position(self._after), course.attempt_at(self._after)
-        for call in self._calls:
+        self._state = self._recorded_state() if self._begin_with is None else self._begin_with.copy()
+        calls, self._calls = self._calls, []
+        for call in calls:
+            self._calls.append(call)
             self._take(call)
+
+    def _recorded_state(self) -> _State:
+        """How far it was when the lives parted."""
+        number = next((at for at, each in enumerate(self._courses) if each.until > self._after), len(self._courses))
+        state = _State(self._after, number=number)
+        if number < len(self._courses) or self._unended is not None:
+            course = self._course(state)
+            state.work, state.tries = course.position(self._after), course.attempt_at(self._after)
+            state.passed = course.ended(self._after)
+        return state
 
     @property
     def is_expected(self) -> bool:
@@ -129,6 +262,8 @@ class PlayedJob:
         state, job_attempt = self._state, parse_attempt_id(attempt).job_attempt
         call = _Call(at, task, job_attempt, _Task(attempt, begun, self._devices(task), node, 0.0))
         self._calls.append(call)
+        if at > self._after:
+            self._begun[task] = self._begun.get(task, 0) + 1
         if not self.matters:
             return
         self._move(state, at)
@@ -148,42 +283,40 @@ class PlayedJob:
         of_task = [seconds for at, seconds in starts.get(task, ()) if at > self._after]
         if not of_task:
             return max((each[-1][1] for each in starts.values()), default=0.0)
-        begun = sum(call.task == task and call.begins is not None and call.at > self._after for call in self._calls)
-        return of_task[min(begun, len(of_task) - 1)]
+        return of_task[min(self._begun.get(task, 0), len(of_task) - 1)]
 
     def forecast(self) -> tuple[dict[AttemptId, tuple[float, int]], float]:
         """When each task ends by itself and with which code, and when the job says something next; inf: never."""
-        state, course = self._state.copy(), self._course(self._state)
+        course, state = self._course(self._state), self._state.copy()
+        going = self._going(state)
         said = next((at for at, _ in self._unsaid(course, state.tries)), inf)
         ends = {task.attempt: (inf, 0) for task in state.tasks.values()}
         says = state.at if said <= state.work else inf
         while True:
-            before, speed = state.work, self._speed(state)
-            begun = state.at
-            ended = self._step(state, inf)
+            begun, before, speed = state.at, state.work, going.speed
+            ended = going.step(inf)
             if ended is None:
                 break
             if says == inf and before <= said <= state.work and speed > 0:
                 says = begun + (said - before) / speed
             ends.update((task.attempt, (state.at, code)) for task, code in ended)
-        if says == inf and said < inf and (speed := self._speed(state)) > 0:
-            says = state.at + (said - state.work) / speed
+        if says == inf and said < inf and going.speed > 0:
+            says = state.at + (said - state.work) / going.speed
         return ends, says
 
     def due(self, now: float, seq: int) -> list[Intent]:
         """What it says up to now, each once; of each kind the last, if several are due at once."""
         state = self._state
         self._move(state, now)
-        latest = dict[str, Said]()
+        latest, going = dict[str, Said](), self._going(state)
         for at, said in self._unsaid(self._course(state), state.tries):
-            if at > state.work + self._speed(state) * _MOMENT:
+            if at > state.work + going.speed * _MOMENT:
                 break
             latest[said.intent.kind] = said
             self._told = said.at
         if state.attempt is None:
             return []
-        size = self._size(state)
-        return [said.again(seq, now, state.attempt, self._pace, size) for said in latest.values()]
+        return [said.again(seq, now, state.attempt, self._pace, going.size) for said in latest.values()]
 
     def _unsaid(self, course: Course, tries: int) -> Iterable[tuple[float, Said]]:
         """What it is still to say, with positions."""
@@ -207,14 +340,17 @@ class PlayedJob:
         """
         if not self.elastic:
             return course
+        if state.first is None:
+            state.first = size_of((task.devices, task.node) for task in state.tasks.values())
         asked = state.attempt, state.number, state.first
         if self._guess is None or self._guess[0] != asked:
             unended = self._unended
             seconds, done, speed = 0.0, 0.0, self._pace.of(state.first)
             if unended is not None:
-                seconds, done, speed = unended.seconds, unended.done, unended.speed
-            left = self._expected(self._job, seconds) - seconds if speed > 0 else inf
-            total = done + left * speed
+                seconds, done, speed = unended.seconds, unended.done, unended.speed or speed
+            total = inf  # until it has a size
+            if speed > 0:
+                total = done + (self._expected(self._job, seconds) - seconds) * speed
             last = End(total, 0) if total < inf else None
             self._guess = asked, replace(course, total=total, last=last)
         return self._guess[1]
@@ -233,14 +369,21 @@ class PlayedJob:
             if state.attempt is not None:
                 state.tries += 1
                 if self._is_done(state):
-                    state.number, state.work, state.tries = state.number + 1, 0.0, 0
+                    self._forget_course(call)
+                    state.number, state.work, state.tries, state.passed = state.number + 1, 0.0, 0, {}
                 elif not self._course(state).resumes:
-                    state.work = 0.0
+                    state.work, state.passed = 0.0, {}
             state.attempt, state.begun, state.last_ended = call.job_attempt, call.at, False
             state.tasks.clear()
         state.tasks[call.task] = call.begins._replace(position=state.work)
         if call.at == state.begun:
-            state.first = size_of((task.devices, task.node) for task in state.tasks.values())
+            state.first = None
+
+    def _forget_course(self, call: _Call) -> None:
+        """Drop the calls before the last one, with which a new course begins; an end that was a guess is not certain."""
+        if self._state.number < len(self._courses):
+            self._begin_with = _State(call.at, number=self._state.number + 1)
+            del self._calls[:-1]
 
     def _devices(self, task: TaskKey) -> int:
         if not self.elastic:
@@ -251,69 +394,15 @@ class PlayedJob:
 
     def _move(self, state: _State, to: float) -> None:
         """Go on to a time."""
-        while state.at < to and self._step(state, to) is not None:
+        if state.at >= to:
+            return
+        going = self._going(state)
+        while state.at < to and going.step(to) is not None:
             pass
         state.at = max(state.at, to)
 
-    def _step(self, state: _State, to: float) -> Sequence[tuple[_Task, int]] | None:
-        """Go on to the next start or end of a task, or to a time if that is earlier.
-
-        Returns the tasks that end then, with their codes; None: nothing is to come.
-        """
-        speed = self._speed(state)
-        begins = min((task.begun for task in state.tasks.values() if task.begun > state.at), default=inf)
-        course = self._course(state)
-        tasks = state.tasks.items() if self.elastic else ()
-        ends = {key: self._end_of(course, key, task, state) for key, task in tasks}
-        running = [end for key, end in ends.items() if state.tasks[key].begun <= state.at]
-        position, _, _, was_at = min(running, key=lambda end: end.at, default=_NEVER)
-        reached = inf
-        if position <= state.work:
-            reached = state.at
-        elif speed > 0 and position < inf:
-            reached = state.at + (position - state.work) / speed
-            if abs(reached - was_at) <= _MOMENT:  # then what ended together does so here
-                reached = max(state.at, was_at)
-        until = min(begins, reached, to)
-        if until == inf:
-            return None
-        if until == reached:
-            state.at, state.work = until, max(state.work, position)
-            over = [
-                (key, ends[key].code)
-                for key, task in state.tasks.items()
-                if task.begun <= state.at and ends[key].at <= state.work
-            ]
-            state.last_ended |= any(ends[key] == course.last for key, _ in over)
-            return [(state.tasks.pop(key), code) for key, code in over]
-        state.work += (until - state.at) * speed
-        state.at = until
-        return []
-
-    def _speed(self, state: _State) -> float:
-        """The work in a second now."""
-        size = self._size(state)
-        return self._pace.of(size) if self.elastic else float(bool(size.devices))
-
-    def _size(self, state: _State) -> Size:
-        size = size_of((task.devices, task.node) for task in state.tasks.values() if task.begun <= state.at)
-        return size if self.elastic else Size(min(1, size.devices), min(1, size.nodes))
-
-    def _end_of(self, course: Course, key: TaskKey, task: _Task, state: _State) -> End:
-        """Where a task ends by itself: where it did, else with the last one of its job."""
-        own = next((end for end in course.ends_of(state.tries, key) if end.at > task.position), None)
-        if own is not None:
-            return own
-        last = course.last
-        if last is None:
-            return _NEVER
-        is_there = state.last_ended or (last.task is not None and last.task in state.tasks)
-        if is_there and (last.code or key in course.outlived):
-            return _NEVER  # the launcher stops it when the other one has ended
-        return last._replace(at=max(last.at, task.position), task=None)
-
-
-_NEVER: Final = End(inf, 0)
+    def _going(self, state: _State) -> _Going:
+        return _Going(state, self._course(state), self._pace if self.elastic else None)
 
 
 def elastic_assumptions(measured: int, proportional: int) -> Iterable[str]:

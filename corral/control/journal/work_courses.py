@@ -63,6 +63,14 @@ class Course:
         """The attempt of the course that ran at a time, or that ran last before it, counted from 0."""
         return max(0, sum(spell.begun <= at for spell, _ in self.parts) - 1)
 
+    def ended(self, at: float) -> dict[TaskKey, int]:
+        """How many of its ends each task had behind it at a time; none where the next attempt begins anew."""
+        begun = [spell for spell, _ in self.parts if spell.begun <= at]
+        if not begun or not self.ends or (begun[-1].over and begun[-1].until <= at and not self.resumes):
+            return {}
+        ends = self.ends[min(len(begun), len(self.ends)) - 1]
+        return {task: bisect_right(of, at, key=lambda end: end.was_at) for task, of in ends.items()}
+
     def position(self, at: float) -> float:
         """How far it had come at a time, in seconds since 1970."""
         begun = [(spell, axis) for spell, axis in self.parts if spell.begun <= at]

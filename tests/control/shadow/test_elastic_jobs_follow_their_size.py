@@ -27,6 +27,7 @@ from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.played_work import PlayedJobs
 from corral.control.journal.recorded_runs import recorded_runs
+from corral.control.journal.recorded_work import devices_by_role
 from corral.control.journal.records import DocumentsRead, configured, encoded
 from corral.control.journal.retold import Retold
 from corral.control.journal.rules import Rules
@@ -171,6 +172,63 @@ def test_reports_come_at_the_same_work_and_tell_of_the_size_there() -> None:
     says(again, fixed, throughput=5.0)
     again.run(3000.0)
     assert heard(again, limit(4)) == [(200.0, 5.0)]
+
+
+def test_a_job_that_starts_only_under_the_candidate_ends_after_the_expected_time() -> None:
+    played = Journaled(FIFO, nodes=1)
+    bounded(played, 1, 0.0)
+    for number in range(3):
+        played.submit(f"before-{number}", 0.0, work=Work(200.0))
+    played.submit("wide", 1000.0, replicas={"min": 3, "max": 4})
+    played.submit("waits", 1010.0, work=Work(50.0))
+    played.submit("later", 4000.0, work=Work(50.0))
+    played.run(5000.0)
+    report = beside(played, documents=[limit(4)], since=900.0)
+    assert start(report, "wide") == (None, 1000.0)
+    assert start(report, "waits") == (1010.0, 1200.0)
+
+
+def test_tasks_that_fail_as_they_start_do_so_again_and_the_retry_succeeds() -> None:
+    """An engine with whole seconds has them end when they started."""
+    played = Journaled(FIFO, nodes=1)
+    bounded(played, 2, 0.0)
+    fails = Work(0.0, code=1)
+    job = played.submit("fails", 10.0, replicas={"min": 2, "max": 4}, work=fails, retryPolicy={"maxRetries": 1})
+    played.submit("waits", 250.0, work=Work(50.0))
+    played.run(10.0)
+    assert not size(played, job)
+    played.works["fails"] = Work(600.0)
+    played.run(100.0)
+    assert size(played, job) == 2
+    played.run(5000.0)
+    assert_alike(beside(played, "fifo"))
+    before, after = starts(lived(played, documents=[limit(4)]))
+    assert before["waits"] == 361.0
+    assert after["waits"] == 61.0
+
+
+def test_a_task_that_fails_as_it_starts_and_is_started_again_does_so_once() -> None:
+    played = Journaled(FIFO, nodes=1)
+    policy = {"maxRetries": 1, "fancy": True}
+    played.submit("fails", 10.0, replicas={"min": 1, "max": 2}, work=Work(0.0, code=137), retryPolicy=policy)
+    played.submit("waits", 20.0, devices=4, work=Work(50.0))
+    played.run(10.0)
+    played.works["fails"] = Work(600.0)
+    played.run(5000.0)
+    assert_alike(beside(played, "fifo"))
+    before, after = starts(lived(played, documents=[limit(4)]))
+    assert before["waits"] > 590.0 and before == after
+
+
+@pytest.mark.parametrize("gang", [True, False])
+@pytest.mark.parametrize("replicas", [1, 3, {"min": 2, "max": 2}, {"min": 1, "max": 4}, {"min": 2, "max": 3}])
+def test_elastic_are_the_gangs_that_the_job_file_calls_so(replicas: Any, gang: bool) -> None:
+    played = Journaled(FIFO, nodes=1)
+    identity = played.submit("job", replicas=replicas, gang=gang)
+    played.run(0.0)
+    job = played.core.world.jobs[identity]
+    assert job.document.spec.gang == gang
+    assert (devices_by_role(job.text) is not None) == (gang and job.document.is_elastic)
 
 
 def heard(played: Journaled, *documents: str) -> list[Any]:
