@@ -6,7 +6,7 @@ import type { JobState, JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
 import { heldOf, shortNode } from '../lib/format';
 import { type Column, COLUMNS, gathered, type Gathered } from '../lib/joblist';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 import { steady } from '../lib/steady';
 import { Status } from './Status';
 import { Ago, Span } from './Time';
@@ -316,14 +316,10 @@ const Row = memo(function Row({ job, at, measure, selected, hidden, onLight, nod
 
 function useRowKeys(rows: JobSummary[], selected: string, onSelect: (id: string) => void, onToggle: (id: string) => void): void {
   const navigate = useNavigate();
-  const move = (step: number) => {
-    const at = rows.findIndex((row) => row.id === selected);
-    const next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
-    if (next) onSelect(next.id);
-  };
+  const step = useRowSteps(rows.map(({ id }) => id), selected, onSelect);
   useKeys({
-    j: () => move(1),
-    k: () => move(-1),
+    j: () => step(1),
+    k: () => step(-1),
     Enter: (event) => {
       const onControl = (event.target as Element).closest('a,button,summary');
       if (selected && !onControl) void navigate({ to: '/jobs/$ref', params: { ref: selected } });

@@ -64,3 +64,22 @@ export function useKeys(bindings: Record<string, (event: KeyboardEvent) => void>
     return () => window.removeEventListener('keydown', listen);
   }, []);
 }
+
+/**
+ * Steps through rows by keys: the step chooses the row so many after the chosen one, which `shown` names, or the first one.
+ *
+ * Of two keys in a row the second may come before the page shows what the first one chose, so that is remembered.
+ */
+export function useRowSteps(rows: readonly string[], shown: string, choose: (row: string) => void): (by: number) => void {
+  const chosen = useRef(shown);
+  useEffect(() => {
+    chosen.current = shown;
+  }, [shown]);
+  return (by) => {
+    const at = rows.indexOf(chosen.current);
+    const next = rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))];
+    if (next === undefined) return;
+    chosen.current = next;
+    choose(next);
+  };
+}

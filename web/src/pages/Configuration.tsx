@@ -14,7 +14,7 @@ import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { nameOf } from '../lib/documents';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 import { EditDocument, NewDocument } from './EditDocument';
 
 const route = getRouteApi('/frame/configuration');
@@ -40,11 +40,7 @@ function Browse({ chosen }: { chosen: string }) {
   const list = useInfiniteQuery(ask.documents);
   const documents = list.data?.pages.flatMap((page) => page.items) ?? [];
   useTitle('Configuration');
-  const step = (by: number) => {
-    const at = documents.findIndex((each) => nameOf(each) === chosen);
-    const next = documents[at < 0 ? 0 : Math.max(0, Math.min(documents.length - 1, at + by))];
-    if (next) void navigate({ search: { document: nameOf(next) }, replace: true });
-  };
+  const step = useRowSteps(documents.map(nameOf), chosen, (document) => void navigate({ search: { document }, replace: true }));
   const mayChange = useMayChange();
   const write = () => mayChange && void navigate({ search: { new: 'Queue' } });
   const edit = () => mayChange && chosen.includes('/') && void navigate({ search: { document: chosen, edit: 'yes' } });

@@ -12,7 +12,7 @@ import { GroupDialog } from '../components/GroupDialog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { PeopleTabs } from '../components/PeopleTabs';
 import { useTitle } from '../components/useTitle';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 
 const route = getRouteApi('/frame/groups');
 
@@ -26,11 +26,7 @@ export function Groups() {
   const groups = list.data?.items ?? [];
   const shown = groups.find((each) => each.name === chosen);
   const choose = (group?: string) => void navigate({ search: { group }, replace: true });
-  const step = (by: number) => {
-    const at = groups.findIndex((each) => each.name === chosen);
-    const next = groups[at < 0 ? 0 : Math.max(0, Math.min(groups.length - 1, at + by))];
-    if (next) choose(next.name);
-  };
+  const step = useRowSteps(groups.map(({ name }) => name), chosen, choose);
   useTitle('Groups');
   useKeys({ j: () => step(1), k: () => step(-1), n: () => admin && setMaking(true) });
   return (

@@ -16,7 +16,7 @@ import { Ago, useNow } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { count } from '../lib/format';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 import { manages } from '../lib/managing';
 import { wants } from '../lib/shares';
 import { steady } from '../lib/steady';
@@ -89,11 +89,7 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
   useEffect(() => {
     shown.current = { scope, ids: rows.map((row) => row.id) };
   });
-  const step = (by: number) => {
-    const at = rows.findIndex((row) => row.job === selected);
-    const next = rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))];
-    if (next) onSelect(next.job);
-  };
+  const step = useRowSteps(rows.map(({ job }) => job), selected, onSelect);
   useKeys({
     j: () => step(1),
     k: () => step(-1),

@@ -22,7 +22,7 @@ import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
 import { bytes, count, cpus, shortNode } from '../lib/format';
 import { score, stateWords, toneOf } from '../lib/health';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 import { marks, type Marks } from '../lib/marks';
 
 const route = getRouteApi('/frame/nodes');
@@ -48,11 +48,7 @@ export function Nodes() {
   }, [tree]);
   const nodes = (list.data?.pages.flatMap((page) => page.items) ?? []).filter((node) => matches(node, q, health.get(node.name)));
   const set = (change: { q?: string; node?: string }) => void navigate({ search: { q: q || undefined, node: open || undefined, ...change }, replace: true });
-  const step = (by: number) => {
-    const at = nodes.findIndex((node) => node.name === open);
-    const next = nodes[at < 0 ? 0 : Math.max(0, Math.min(nodes.length - 1, at + by))];
-    if (next) set({ node: next.name });
-  };
+  const step = useRowSteps(nodes.map(({ name }) => name), open, (next) => set({ node: next }));
   useKeys({
     j: () => step(1),
     k: () => step(-1),

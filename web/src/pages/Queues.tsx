@@ -13,7 +13,7 @@ import { ShareEditor } from '../components/ShareEditor';
 import { ShareBar, ShareLegend } from '../components/ShareBar';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
-import { useKeys } from '../lib/keys';
+import { useKeys, useRowSteps } from '../lib/keys';
 import { amount, own, resources, scaleOf } from '../lib/shares';
 
 const route = getRouteApi('/frame/queues');
@@ -29,11 +29,7 @@ export function Queues() {
   const standings = queues.flatMap((each) => each.standing ?? []);
   const set = (change: { queue?: string; resource?: string; move?: string }) =>
     void navigate({ search: { queue: queue || undefined, resource: resource === 'devices' ? undefined : resource, ...change }, replace: true });
-  const step = (by: number) => {
-    const at = queues.findIndex((each) => each.name === queue);
-    const next = queues[at < 0 ? 0 : Math.max(0, Math.min(queues.length - 1, at + by))];
-    if (next) set({ queue: next.name });
-  };
+  const step = useRowSteps(queues.map(({ name }) => name), queue, (next) => set({ queue: next }));
   const edit = () => admin && queues.length > 0 && set({ move: 'devices' });
   useKeys(move === undefined ? { j: () => step(1), k: () => step(-1), e: edit, Escape: () => set({ queue: undefined }) } : {});
   const chosen = queues.find((each) => each.name === queue);
