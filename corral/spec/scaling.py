@@ -16,7 +16,7 @@ class MeasuredSize(SpecModel):
     devices: int = Field(ge=1, le=100_000, description="The devices of all its tasks together.")
     nodes: int = Field(1, ge=1, le=100_000, description="The nodes that they are on.")
     throughput: float = Field(
-        ge=1e-15, le=1e15, allow_inf_nan=False, description="Its work per second at that size, in any unit."
+        ge=1e-15, le=10**15, allow_inf_nan=False, description="Its work per second at that size, in any unit."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -50,8 +51,18 @@ parent: compiling
 """
 
 
-def test_the_default_of_a_queue_keeps_what_jobs_compile_that_say_nothing(page: Page, portal: Portal) -> None:
+@pytest.fixture
+def compiling(portal: Portal) -> Iterator[None]:
+    """The two queues; they are gone afterwards."""
     portal.client.apply(QUEUES)
+    yield
+    portal.clear()
+    for name in ("compiling-too", "compiling"):
+        portal.client.delete_configuration("queue", name)
+
+
+@pytest.mark.usefixtures("compiling")
+def test_the_default_of_a_queue_keeps_what_jobs_compile_that_say_nothing(page: Page, portal: Portal) -> None:
     jobs = {}
     for name, more in (("default-first", {}), ("default-second", {}), ("default-off", {"compileCache": "none"})):
         command = COMPILES if not more else 'test -z "$CCACHE_DIR"'
