@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -29,3 +30,15 @@ def figures_of(name: str, seconds: Sequence[float], samples: float) -> dict[str,
     """Return milliseconds of a model's median step, and samples in a second where each step takes so many."""
     median = sorted(seconds)[len(seconds) // 2]
     return {f"{name}_step_time": 1000 * median, f"{name}_samples_throughput": samples / median}
+
+
+def figures_of_models(
+    library: str, given: Given, steps_of: Callable[[str, Given], Sequence[float]]
+) -> dict[str, float]:
+    """Return the figures of each model, whose steps `steps_of` measures in a library; nothing where it is not installed."""
+    if importlib.util.find_spec(library) is None:
+        return {}
+    figures: dict[str, float] = {}
+    for name in given.models:
+        figures |= figures_of(name, steps_of(name, given), given.parameters["batch_size"])
+    return figures

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 from corral.benchmarks.programs.given import Given
 from corral.benchmarks.programs.jax_training import CLASSES, WIDTH, WORDS
-from corral.benchmarks.programs.steps import figures_of, measured_steps
+from corral.benchmarks.programs.steps import figures_of_models, measured_steps
 
 
 def measure(given: Given) -> dict[str, float]:
     """Return, for each model, milliseconds of the median step and samples in a second; nothing without TensorFlow."""
-    if importlib.util.find_spec("tensorflow") is None:
-        return {}
-    figures: dict[str, float] = {}
-    for name in given.models:
-        figures |= figures_of(name, _steps(name, given), given.parameters["batch_size"])
-    return figures
+    return figures_of_models("tensorflow", given, _steps)
 
 
 def _steps(name: str, given: Given) -> list[float]:
