@@ -2,29 +2,17 @@
 
 import type { DeviceStay, DeviceTimeline } from '../api/types';
 import { quote } from './cli';
-import { neighbours } from './timeline';
+import { neighbours, type Bar as StayBar, type Row as NodeRow } from './timeline';
 import { between, duration } from './time';
 
 export const HOURS = ['1', '6', '24'] as const;
 /** The last one is usual. */
 export const USUAL = '24';
 
-export interface Bar {
-  stay: DeviceStay;
+export interface Bar extends StayBar<DeviceStay> {
   expected: boolean;
-  /** Parts of the row's width, 0 to 1. */
-  left: number;
-  width: number;
-  /** The first device, and how many. */
-  from: number;
-  count: number;
 }
-
-export interface Row {
-  name: string;
-  devices: number;
-  bars: Bar[];
-}
+export type Row = NodeRow<Bar>;
 
 /** Where a time is between begin and end, 0 to 1. */
 export function place(time: string, timeline: Pick<DeviceTimeline, 'begin' | 'end'>): number {

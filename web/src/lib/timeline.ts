@@ -2,8 +2,8 @@
 
 import type { Stay, Timeline } from '../api/types';
 
-export interface Bar {
-  stay: Stay;
+export interface Bar<S = Stay> {
+  stay: S;
   /** Parts of the row's width, 0 to 1. */
   left: number;
   width: number;
@@ -12,10 +12,10 @@ export interface Bar {
   count: number;
 }
 
-export interface Row {
+export interface Row<B = Bar> {
   name: string;
   devices: number;
-  bars: Bar[];
+  bars: B[];
 }
 
 /** The rows of one course, in the order of its nodes. */
