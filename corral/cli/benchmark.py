@@ -191,11 +191,15 @@ def _carry_out(client: Client, runs: Sequence[Run], machines: Sequence[Machine],
             say(f"Results of {len(results)} nodes are in {file}.")
     if results and not asked["file_only"]:
         _keep(client, results, asked["suite"], suite.outcome.problems)
+    for reason, places in suite.outcome.left_out.items():
+        say(f"{reason} ({', '.join(places[:3])}{f' and {len(places) - 3} more' if len(places) > 3 else ''})")
     for problem in suite.outcome.problems:
         say(paint(problem, "red"))
     shown = [{"node": each.node, "sku": each.sku, "metrics": each.metrics} for each in results]
     if not show(
-        {"results": shown, "problems": suite.outcome.problems}, asked["output"], names=[r.node for r in results]
+        {"results": shown, "problems": suite.outcome.problems, "leftOut": list(suite.outcome.left_out)},
+        asked["output"],
+        names=[r.node for r in results],
     ):
         click.echo(_summary_table(results))
     return JOB_FAILED if suite.outcome.problems else OK

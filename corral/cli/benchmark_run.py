@@ -30,6 +30,8 @@ class Outcome:
 
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """What the nodes have not, in a sentence, with the runs that say so; no fault."""
 
     def results(self, machines: Sequence[Machine]) -> list[NodeResult]:
         """The results of the machines that told anything, in the machines' order."""
@@ -168,6 +170,8 @@ class SuiteRun:
             self.outcome.metrics.setdefault(node, {}).update(metrics)
         self._done += 1
         self.outcome.problems += [f"{run.benchmark.name} on {_places(run)}: {problem}" for problem in problems]
+        for reason in sorted({reason for each in told for reason in each.left_out}):
+            self.outcome.left_out.setdefault(f"{run.benchmark.name}: {reason}", []).append(_places(run))
 
     def _log(self, job: str) -> bytes:
         """The end of a job's log."""
