@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corral.benchmarks.results.lines import NodeResult, of_nodes, told_in
+from corral.benchmarks.results.matrices import to_nodes
 from corral.benchmarks.suite.jobs import Machine, Programs, Run, document_of
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 
@@ -167,6 +168,9 @@ class SuiteRun:
             self._failed(run, f"its job {job['name']} {job['state']} and told no figures{why}")
             return
         for node, metrics in of_nodes(told, placed, run.benchmark.name).items():
+            self.outcome.metrics.setdefault(node, {}).update(metrics)
+        ways = {metric: value for each in told for metric, value in each.metrics.items()}
+        for node, metrics in to_nodes(ways, placed, run.benchmark.name).items():
             self.outcome.metrics.setdefault(node, {}).update(metrics)
         self._done += 1
         self.outcome.problems += [f"{run.benchmark.name} on {_places(run)}: {problem}" for problem in problems]
