@@ -216,22 +216,14 @@ def up_command(
     corral deploy up --bundle bundle --host gpu1
     """
     from corral.cli.deploy_portal import with_certificate
-    from corral.cli.deploy_up import Given, up
+    from corral.cli.deploy_up import Asked, Given, up
 
     given = Given(packages, bundle)
     if dry_run:
         return _plan(hosts, names, given.bundle(), everything=False, timeout=timeout, output=output)
     whole = with_certificate(chosen_hosts(hosts, ()), hosts)
-    chosen = {host.name for host in chosen_hosts(hosts, names).hosts}
-    return up(
-        whole,
-        chosen,
-        hosts,
-        lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
-        given,
-        skipped,
-        output,
-    )
+    chosen = frozenset(host.name for host in chosen_hosts(hosts, names).hosts)
+    return up(Asked(whole, chosen, hosts.absolute(), given, skipped, timeout), output)
 
 
 def _plan(

@@ -16,6 +16,7 @@ import pytest
 from corral.deploy.steps.kubeadm import CLOSED
 from tests.deploy.cluster_on_hosts import FULL, GUARD, HEAD, SETTINGS, TIMEOUT, WORKERS, Cluster, as_found, state_of
 from tests.deploy.corral_on_hosts import LINK, SECTION, Portal, on_a_worker, over_two_workers
+from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.machines import Machines
 from tests.testbeds.kubernetes.images import BUSYBOX
@@ -257,9 +258,15 @@ def portal(cluster: Cluster) -> Iterator[Portal]:
 
 
 def test_up_ends_with_the_portal_and_a_link_that_admits_once(cluster: Cluster, portal: Portal) -> None:
-    code, text, said = cluster.ask("up", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    ssh = CountedSsh(cluster.folder / "bin")
+    again = ("up", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    code, text, said = cluster.ask(*again, ssh=ssh)
     assert code == 0, said
     assert f"Portal: {portal.url}" in text and not LINK.search(text), "an administrator has signed in"
+    look, link = ("", "exec sh -s"), ("exec sudo -n sh -s",)
+    asked = {at: [*look, *(link if name == HEAD else ())] for name, at in cluster.machines.address.items()}
+    assert ssh.by_host() == asked, "a connection and one look at each, and the question for a link"
+    assert cluster.machines.run(HEAD, "cat /var/lib/corral/deploy/signed-in") == "corral\n", "it is not asked again"
     assert "PRIVATE KEY" not in cluster.logs() and "PRIVATE KEY" not in text + said
     assert "PRIVATE KEY" not in portal.ca.read_text()
     assert cluster.machines.run(HEAD, "stat -c %a /etc/kubernetes/corral-portal.pem").strip() == "600"

@@ -115,3 +115,26 @@ def test_an_interface_that_goes_while_it_is_read_is_left_out(tmp_path: Path) -> 
     script = f'{functions}\nfor each in "$1"/*; do tell_interface "$each"; done'
     done = subprocess.run(["sh", "-c", script, "sh", tmp_path], capture_output=True, text=True, check=False)
     assert done.stdout == "interface=1500 up eth0\n"
+
+
+SYSTEMCTL = """\
+#!/bin/sh
+echo "$@" >>"$ASKED"
+printf 'Id=containerd.service\\nActiveState=active\\nUnitFileState=enabled\\n\\n'
+printf 'Id=kubelet.service\\nActiveState=inactive\\nUnitFileState=\\n\\n'
+printf 'Id=ufw.service\\nActiveState=failed\\nUnitFileState=disabled\\n'
+"""
+
+
+@pytest.mark.parametrize("awk", ["awk", "busybox awk"])
+def test_systemd_is_asked_once_for_all_units_and_one_that_is_not_there_is_none(tmp_path: Path, awk: str) -> None:
+    if not shutil.which(awk.split()[0]):
+        pytest.skip(f"{awk} is not here")
+    (tmp_path / "systemctl").write_text(SYSTEMCTL)
+    (tmp_path / "systemctl").chmod(0o755)
+    functions = PROBE.read_text().removesuffix("main </dev/null\n")
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ASKED": str(tmp_path / "asked")}
+    script = f'{functions}\nawk() {{ command {awk} "$@"; }}\nunits'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout == "service=containerd active enabled\nservice=ufw failed disabled\n"
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
