@@ -101,6 +101,10 @@ def test_the_diff_names_what_someone_changed_on_a_host(cluster: Cluster) -> None
     code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given))
     assert (code, text) == (0, ""), f"{text} {said}"
     changed = "/etc/sysctl.d/90-corral.conf"
+    dropin = "/etc/systemd/system/kubelet.service.d/20-nice.conf"
+    cluster.machines.run(
+        "gpu1", f"mkdir -p {Path(dropin).parent}; cat >{dropin}; systemctl daemon-reload", b"[Service]\nNice=1\n"
+    )
     cluster.machines.run("gpu1", f"rm /opt/cni/bin/portmap; echo odd >>{changed}")
     digest = cluster.machines.run("gpu1", f"sha256sum {changed}")[:12]
     code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given), "-o", "json")
@@ -110,7 +114,9 @@ def test_the_diff_names_what_someone_changed_on_a_host(cluster: Cluster) -> None
         ("gpu1", "file", changed, f"sha256:{digest}"),
         ("gpu1", "program", "/opt/cni/bin/portmap", "absent"),
         ("gpu1", "service", "containerd", "enabled, active, not restarted since its files changed"),
+        ("gpu1", "drop-in", dropin, "changes kubelet"),
     ]
+    cluster.machines.run("gpu1", f"rm -r {Path(dropin).parent}; systemctl daemon-reload")
     report = cluster.up("--host", "gpu1")
     assert f"change {changed}" in report["gpu1"]["done"]
 

@@ -149,6 +149,8 @@ software() {
   for name in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables fs/inotify/max_user_instances fs/inotify/max_user_watches; do
     [ -r /proc/sys/$name ] && say sysctl "$name $(cat /proc/sys/$name)"
   done
+  later_settings
+  barred_modules
   privileged env "PATH=$PATH" sh -c "$FILES"
 }
 
@@ -161,16 +163,54 @@ programs() {
   [ $# = 0 ] || digests "$@" | while read -r sum path; do say program "$path $sum"; done
 }
 
-# One question to systemd for all units: their words are those of is-active and is-enabled.
+# One question to systemd for all units: their words are those of is-active and is-enabled. Drop-ins of all services of a
+# system, in a folder service.d, are the system's own.
 units() {
-  limited systemctl show -p Id,ActiveState,UnitFileState containerd.service docker.service kubelet.service \
-    corral-balancer.service crio.service firewalld.service ufw.service 2>/dev/null | awk -F = '
-    function tell() { if (name && starts) print "service=" name " " (runs ? runs : "unknown") " " starts; name = starts = runs = "" }
+  limited systemctl show -p Id,ActiveState,UnitFileState,DropInPaths,NeedDaemonReload containerd.service docker.service \
+    kubelet.service corral-balancer.service crio.service firewalld.service ufw.service 2>/dev/null | awk -F = '
+    function tell(  count, paths, at) {
+      if (name && starts) {
+        print "service=" name " " (runs ? runs : "unknown") " " starts
+        if (name ~ /^(containerd|kubelet|corral-balancer)$/) {
+          count = split(dropins, paths, " ")
+          for (at = 1; at <= count && at <= 32; at++)
+            if (index(paths[at], "/" name ".service.d/") && paths[at] ~ /^[!-~]+$/) print "dropin=" name " " paths[at]
+          if (unread == "yes") print "unread=" name
+        }
+      }
+      name = starts = runs = dropins = unread = ""
+    }
     $1 == "Id" { name = $2; sub(/\.service$/, "", name) }
     $1 == "ActiveState" { runs = $2 }
     $1 == "UnitFileState" { starts = $2 }
+    $1 == "DropInPaths" { dropins = substr($0, length($1) + 2) }
+    $1 == "NeedDaemonReload" { unread = $2 }
     NF == 0 { tell() }
     END { tell() }'
+}
+
+# What the files of the system set at its next start. Of files of one name the first folder's counts, and of several values
+# the one of the last name.
+later_settings() {
+  for folder in /etc /run /usr/local/lib /usr/lib /lib; do
+    for path in $folder/sysctl.d/*.conf; do
+      [ -r "$path" ] && printf '%s %s\n' "${path##*/}" "$path"
+    done
+  done | awk '!seen[$1]++' | sort | while read -r _ path; do head -c 65536 "$path"; echo; done | awk -F = '
+    /^[ \t]*[#;]/ || !/=/ { next }
+    {
+      name = $1; value = substr($0, length($1) + 2)
+      gsub(/[ \t]/, "", name); sub(/^-/, "", name); gsub(/^[ \t]+|[ \t\r]+$/, "", value); gsub(/[^ -~]/, "?", value)
+      if (name !~ /\//) gsub(/\./, "/", name)
+      if (name == "net/ipv4/ip_forward" || name == "net/bridge/bridge-nf-call-iptables") last[name] = substr(value, 1, 100)
+    }
+    END { for (name in last) print "later=" name " " last[name] }'
+}
+
+# Modules that modprobe is forbidden to load, or for which it runs another program.
+barred_modules() {
+  cat /etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf 2>/dev/null |
+    awk '($1 == "blacklist" || $1 == "install") && ($2 == "overlay" || $2 == "br_netfilter") && !seen[$2]++ { print "barred=" $2 " " $1 }'
 }
 
 # What only root may read on some hosts. Names of images that begin with sha256: are containerd's own.
@@ -188,6 +228,9 @@ for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/co
   /etc/cni/net.d/10-flannel.conflist /etc/fstab; do
   [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 -w 0)"
 done
+for path in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
+  [ -e "$path" ] && printf "cni=%s\n" "${path##*/}"
+done | head -n 32
 path=/etc/kubernetes/corral-portal.pem
 [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path \
   "$(sed -n "1{/^#/p};/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p" $path | head -c 16384 | base64 -w 0)"
