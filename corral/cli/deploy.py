@@ -164,21 +164,26 @@ def plan_command(
 @deploy_command.command("bundle")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--wheels", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+    help="Add the wheels of this folder: Corral's own and what they need.",
+)  # fmt: skip
 @output_option
-def bundle_command(folder: Path, file: Path, output: str) -> int:
+def bundle_command(folder: Path, file: Path, wheels: Path | None, output: str) -> int:
     """Make one FILE of the bundle in FOLDER, for networks without registries.
 
-    FOLDER has `bin`, `cni`, `images`, and if wanted `packages` and `charts`. What is in FILE is listed with size, SHA-256,
-    version and licence, and that list is in it too. `plan`, `up`, `add-node`, `upgrade` and `diff` take it (--bundle), and
-    refuse one that was altered or cut off.
+    FOLDER has `bin`, `cni`, `images`, and if wanted `packages`, `charts` and `wheels`. What is in FILE is listed with size,
+    SHA-256, version and licence, and that list is in it too. `plan`, `up`, `add-node`, `upgrade` and `diff` take it
+    (--bundle), and refuse one that was altered or cut off.
 
     \b
     corral deploy bundle bundle bundle-1.34.4.tar
+    corral deploy bundle bundle bundle-1.34.4.tar --wheels wheels
     corral deploy up --bundle bundle-1.34.4.tar
     """
     from corral.deploy.remote.bundle_file import pack
 
-    manifest = pack(folder, file)
+    manifest = pack(folder, file, wheels)
     data = [{"path": path, **entry.to_document()} for path, entry in manifest.files.items()]
     if not show(data, output, names=list(manifest.files)):
         rows = [
@@ -216,22 +221,14 @@ def up_command(
     corral deploy up --bundle bundle --host gpu1
     """
     from corral.cli.deploy_portal import with_certificate
-    from corral.cli.deploy_up import Given, up
+    from corral.cli.deploy_up import Asked, Given, up
 
     given = Given(packages, bundle)
     if dry_run:
         return _plan(hosts, names, given.bundle(), everything=False, timeout=timeout, output=output)
     whole = with_certificate(chosen_hosts(hosts, ()), hosts)
-    chosen = {host.name for host in chosen_hosts(hosts, names).hosts}
-    return up(
-        whole,
-        chosen,
-        hosts,
-        lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
-        given,
-        skipped,
-        output,
-    )
+    chosen = frozenset(host.name for host in chosen_hosts(hosts, names).hosts)
+    return up(Asked(whole, chosen, hosts.absolute(), given, skipped, timeout), output)
 
 
 def _plan(

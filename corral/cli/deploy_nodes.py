@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corral.deploy.checks.connection import Refusal
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
-    from corral.deploy.remote.membership import Membership
+    from corral.deploy.remote.membership import Measure, Membership
     from corral.deploy.steps.bundle import Bundle
     from corral.deploy.steps.membership import Change, Node
     from corral.deploy.steps.outcome import Outcome
@@ -29,7 +29,7 @@ _MARKS: Final = {"added": ("✔", "green"), "removed": ("✔", "green"), "upgrad
 
 def add(
     whole: Hosts, names: Sequence[str], path: Path, look: Look, given: Given, skipped: Sequence[str], output: str,
-    *, dry_run: bool,
+    *, dry_run: bool, measure: Measure | None = None,
 ) -> int:  # fmt: skip
     """Check these hosts, join them closed, validate them, and then let the scheduler use them."""
     from corral.deploy.remote.work import logs_at
@@ -44,12 +44,12 @@ def add(
         left_out = joining.left_out(chosen, skipped)
         plans = {host.name: joining.plan_of(host) for host in chosen if host.name not in left_out}
         if dry_run:
-            return _plan_of_adding(whole, list(plans.values()), left_out, joining, output)
+            return _plan_of_adding(whole, list(plans.values()), left_out, joining, output, measured=bool(measure))
         outcomes = _join(whole, plans, path, logs, packages)
         if any(each.done for each in outcomes.values()):
             joining = _Joining(whole, look(False), joining.cluster, bundle)
         changes = [
-            left_out[host.name] if host.name in left_out else joining.offered(host, outcomes[host.name])
+            left_out[host.name] if host.name in left_out else joining.offered(host, outcomes[host.name], measure)
             for host in chosen
         ]
     return show_changes(whole, changes, logs, output, "added")
@@ -187,7 +187,7 @@ class _Joining:
         """Whether a node has joined and is not validated yet, also after a cut."""
         return name in self._nodes and self._nodes[name].closed
 
-    def offered(self, host: Host, outcome: Outcome) -> Change:
+    def offered(self, host: Host, outcome: Outcome, measure: Measure | None) -> Change:
         """Validate and open a host that has joined."""
         from corral.deploy.steps.membership import Change
         from corral.deploy.steps.outcome import without_effect
@@ -198,7 +198,7 @@ class _Joining:
             return Change(host.name, "failed", outcome.done, refusal)
         if not self.waits(host.name):
             return Change(host.name, "added", outcome.done)
-        return asyncio.run(self.cluster.offer(host, outcome.done))
+        return asyncio.run(self.cluster.offer(host, outcome.done, measure))
 
     def _unjoined(self, name: str) -> Refusal | None:
         from corral.deploy.checks.connection import Refusal
@@ -252,12 +252,14 @@ def _removed(
 
 
 def _plan_of_adding(
-    whole: Hosts, plans: Sequence[HostPlan], left_out: Mapping[str, Change], joining: _Joining, output: str
+    whole: Hosts, plans: Sequence[HostPlan], left_out: Mapping[str, Change], joining: _Joining, output: str,
+    *, measured: bool,
 ) -> int:  # fmt: skip
-    from corral.deploy.steps.membership import OPEN, VALIDATE, Change
+    from corral.deploy.steps.membership import MEASURE, OPEN, VALIDATE, Change
 
+    ends = (VALIDATE, *((MEASURE,) if measured else ()), OPEN)
     changes = [
-        Change(plan.name, "added", (*(step.title for step in plan.doable), VALIDATE, OPEN))
+        Change(plan.name, "added", (*(step.title for step in plan.doable), *ends))
         for plan in plans
         if plan.doable or joining.waits(plan.name)
     ]

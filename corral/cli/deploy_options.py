@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from corral.deploy.checks.connection import Refusal
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
+    from corral.deploy.remote.survey import Told
 
 _BYTES: Final = 1024 * 1024
 """Bytes of a list of hosts, or of a file that one is read from."""
@@ -103,14 +104,20 @@ def survey_of(hosts: Hosts, path: Path, *, seconds: float, ports: bool) -> Surve
     """Look at the hosts, and tell on standard error of each that answered or did not."""
     from corral.deploy.remote.survey import look_at
 
+    told = teller(len(hosts.hosts))
+    return asyncio.run(look_at(hosts, path.absolute(), seconds=seconds, ports=ports, told=told))
+
+
+def teller(count: int) -> Told:
+    """A function that tells on standard error of each of so many hosts that it answered, or did not."""
     begun: list[str] = []
 
     def told(host: Host, refusal: Refusal | None) -> None:
         begun.append(host.name)
         says = "answered" if refusal is None else f"not reached: {refusal.message}"
-        say(f"[{len(begun)}/{len(hosts.hosts)}] {host.name}: {says}")
+        say(f"[{len(begun)}/{count}] {host.name}: {says}")
 
-    return asyncio.run(look_at(hosts, path.absolute(), seconds=seconds, ports=ports, told=told))
+    return told
 
 
 def content_of(path: Path) -> bytes:

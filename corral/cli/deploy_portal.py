@@ -16,6 +16,7 @@ from corral.kernel.errors import CorralError
 if TYPE_CHECKING:
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
+    from corral.deploy.remote.ssh import Ssh
     from corral.deploy.steps.outcome import Outcome
     from corral.deploy.steps.step import HostPlan
 
@@ -32,15 +33,24 @@ class ServedPortal:
     head: Host
     namespace: str
 
+    async def link(self, ssh: Ssh) -> str:
+        """A one-time sign-in link while no administrator has signed in, or "" after telling why there is none."""
+        from corral.deploy.remote.portal import first_link
+
+        try:
+            return await first_link(ssh, self.head, self.namespace)
+        except CorralError as error:
+            say(error.message)
+            return ""
+
     def to_document(self) -> dict[str, Any]:
         """For programs: a sign-in link is shown to people alone."""
         from corral.kernel.certificate import fingerprint
 
         return {"url": self.url, "certificate": {"sha256": fingerprint(self.certificate), "own": self.own}}
 
-    def show(self, list_path: Path) -> None:
-        """Print its address and, while no administrator has signed in, a one-time link."""
-        from corral.deploy.remote.portal import link_from
+    def show(self, list_path: Path, link: str) -> None:
+        """Print its address and the one-time link, if there is one."""
         from corral.kernel.certificate import fingerprint
 
         click.echo(f"Portal: {self.url}")
@@ -49,11 +59,6 @@ class ServedPortal:
             _write(beside, self.certificate)
             click.echo(f"Its certificate is its own, SHA-256 {fingerprint(self.certificate)}")
             click.echo(f"For the command line: corral login --ca {beside} {self.url}")
-        try:
-            link = link_from(self.head, list_path, self.namespace)
-        except CorralError as error:
-            say(error.message)
-            return
         if link:
             click.echo(f"Sign in once, within 15 minutes: {link}")
 

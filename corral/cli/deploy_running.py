@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -138,31 +139,46 @@ def diff_command(hosts: Path, bundle: Path | None, timeout: float, output: str) 
 @packages_option
 @bundle_option
 @skip_option
+@click.option(
+    "--validate", is_flag=True,
+    help="Let Corral validate it, too: by the administrator's sign-in of this account.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @timeout_option
 @output_option
 def add_node_command(
     names: tuple[str, ...], hosts: Path, packages: Path | None, bundle: Path | None, skipped: tuple[str, ...],
-    dry_run: bool, timeout: float, output: str,
+    validate: bool, dry_run: bool, timeout: float, output: str,
 ) -> int:  # fmt: skip
     """Add HOST of the list to the running cluster as a worker.
 
     It is checked, joins closed to tasks, is validated by a pod that must start, reach the cluster's DNS and have logs, and
-    is then offered to the scheduler. After a cut, or a failure that is mended, run it again. Ends with 4 when a host was
-    not added, and with 5 when none could be reached.
+    is then offered to the scheduler. With --validate Corral's validation job must succeed on it first (corral nodes
+    validate). After a cut, or a failure that is mended, run it again. Ends with 4 when a host was not added, and with 5
+    when none could be reached.
 
     \b
     corral deploy add-node gpu3 --bundle bundle
+    corral deploy add-node gpu3 --bundle bundle --validate
     """
     from corral.cli.deploy_nodes import add
     from corral.cli.deploy_up import Given
 
     whole = chosen_hosts(hosts, ())
     chosen = [host.name for host in chosen_hosts(hosts, names).hosts]
-    return add(
-        whole, chosen, hosts, lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
-        Given(packages, bundle), skipped, output, dry_run=dry_run,
-    )  # fmt: skip
+    with ExitStack() as stack:
+        measure = None
+        if validate:
+            from corral.cli.connection import connect
+            from corral.cli.deploy_validation import Validation, require_engine
+
+            client = stack.enter_context(connect())
+            require_engine(client)
+            measure = Validation(client).of
+        return add(
+            whole, chosen, hosts, lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
+            Given(packages, bundle), skipped, output, dry_run=dry_run, measure=measure,
+        )  # fmt: skip
 
 
 _drain_option = click.option(

@@ -14,6 +14,7 @@ from corral.cli.exit_codes import OK, REFUSED, UNREACHABLE
 from corral.cli.output import paint, say, show, table
 
 if TYPE_CHECKING:
+    from corral.cli.deploy_portal import ServedPortal
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Hosts
     from corral.deploy.steps.bundle import Bundle
@@ -49,51 +50,87 @@ class Given:
         return None if self.bundle_folder is None else bundle_of(self.bundle_folder)
 
 
-def up(
-    whole: Hosts, names: set[str], path: Path, look: Look, given: Given, skipped: Sequence[str], output: str
-) -> int:  # fmt: skip
-    """Look, do what is needed on the hosts of these names, look again, and show what came of it.
+@dataclass(frozen=True)
+class Asked:
+    """What `up` is asked for: the list and its path, the hosts of it that are prepared, and how."""
 
-    A host whose check fails is left out, unless that check is among those `skipped`.
-    """
-    from corral.cli.deploy_portal import portal_of
-    from corral.deploy.remote.work import do_steps, logs_at
-    from corral.deploy.steps.outcome import document, without_effect
-    from corral.deploy.steps.plan import plan_of
+    whole: Hosts
+    names: frozenset[str]
+    path: Path
+    given: Given
+    skipped: Sequence[str]
+    """Checks whose failures leave no host out."""
+    seconds: float
+    """The longest that a host may take for an answer."""
 
-    path = path.absolute()
-    logs = path.with_name(f"{path.stem}.logs")
-    packages = given.packages()
-    bundle = given.bundle()
+
+def up(asked: Asked, output: str) -> int:
+    """Look, do what is needed, look again where something was done, and show what came of it."""
+    from corral.deploy.remote.work import logs_at
+    from corral.deploy.steps.outcome import document
+
+    logs = asked.path.with_name(f"{asked.path.stem}.logs")
     with logs_at(logs):
         try:
-            survey = look("all" not in skipped)
-            plans = {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in names}
-            outcomes = _left_out(whole, plans, survey, skipped)
-            able = {name: plan for name, plan in plans.items() if name not in outcomes}
-            told = asyncio.run(do_steps(whole, able, path, logs, packages, lambda host, says: say(f"{host}: {says}")))
-            outcomes |= told
-            if any(each.done for each in told.values()):
-                say("Looking whether all of it holds.")
-                survey = look(False)
-                plans = {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in names}
-                outcomes = {name: without_effect(each, plans[name]) for name, each in outcomes.items()}
+            plans, outcomes, portal, link = asyncio.run(_done(asked, logs, with_link=output == "table"))
         except KeyboardInterrupt:
             say("Interrupted. Run it again to go on.")
             raise
-    ordered = list(plans.values())
-    failed = [plan.name for plan in ordered if outcomes[plan.name].state != "prepared"]
-    portal = portal_of(whole, survey, plans, outcomes)
-    report = document(whole.cluster, ordered, outcomes, str(logs)) | (
+    failed = [plan.name for plan in plans if outcomes[plan.name].state != "prepared"]
+    report = document(asked.whole.cluster, plans, outcomes, str(logs)) | (
         {"portal": portal.to_document()} if portal else {}
     )
     if not show(report, output, names=failed):
-        _print(ordered, outcomes, logs)
+        _print(plans, outcomes, logs)
         if portal is not None:
-            portal.show(path)
-    if ordered and all(outcomes[plan.name].state == "not reached" for plan in ordered):
+            portal.show(asked.path, link)
+    if plans and all(outcomes[plan.name].state == "not reached" for plan in plans):
         return UNREACHABLE
     return REFUSED if failed else OK
+
+
+async def _done(
+    asked: Asked, logs: Path, *, with_link: bool
+) -> tuple[list[HostPlan], dict[str, Outcome], ServedPortal | None, str]:
+    """Do all of it over one connection a host; a host is asked again only where something was done on it."""
+    from corral.cli.deploy_options import teller
+    from corral.cli.deploy_portal import portal_of
+    from corral.deploy.checks.before_up import needs_ports
+    from corral.deploy.remote.ssh import Ssh
+    from corral.deploy.remote.survey import known_hosts_of, look_again, look_over, with_ports
+    from corral.deploy.remote.work import do_steps_over
+    from corral.deploy.steps.outcome import without_effect
+    from corral.deploy.steps.plan import plan_of
+
+    whole, path, seconds = asked.whole, asked.path, asked.seconds
+    packages = asked.given.packages()
+    async with Ssh(known_hosts_of(path), path.parent) as ssh:
+        # The hashes of a bundle take seconds, and so do the answers of hosts.
+        bundle, survey = await asyncio.gather(
+            asyncio.to_thread(asked.given.bundle),
+            look_over(ssh, whole.hosts, seconds=seconds, told=teller(len(whole.hosts))),
+        )
+
+        def planned(survey: Survey) -> dict[str, HostPlan]:
+            return {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in asked.names}
+
+        plans = planned(survey)
+        if needs_ports(survey, [name for name, plan in plans.items() if plan.doable], asked.skipped):
+            survey = await with_ports(ssh, whole, survey, seconds=seconds)
+        outcomes = _left_out(whole, plans, survey, asked.skipped)
+        able = {name: plan for name, plan in plans.items() if name not in outcomes}
+        outcomes |= await do_steps_over(
+            ssh, whole, able, path, logs, packages, lambda host, says: say(f"{host}: {says}")
+        )
+        changed = [host for host in whole.hosts if host.name in outcomes and outcomes[host.name].done]
+        if changed:
+            say("Looking whether all of it holds.")
+            survey = await look_again(ssh, changed, survey, seconds=seconds, told=teller(len(changed)))
+            plans = planned(survey)
+            outcomes = {name: without_effect(each, plans[name]) for name, each in outcomes.items()}
+        portal = portal_of(whole, survey, plans, outcomes)
+        link = await portal.link(ssh) if portal is not None and with_link else ""
+    return list(plans.values()), outcomes, portal, link
 
 
 def _left_out(

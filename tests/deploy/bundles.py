@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,3 +42,39 @@ def small_bundle(folder: Path) -> Path:
     image(folder / "images/proxy.tar", PROXY)
     image(folder / "images/etcd.tar", "registry.k8s.io/etcd:3.6.5-0")
     return folder
+
+
+def deb(path: Path, copyright_text: str | None, packed: str = "xz") -> None:
+    """Write a Debian package whose data has this copyright file; with None a link to that of another package."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=f"w:{packed}" if packed else "w") as archive:  # type: ignore[call-overload]
+        tool = tarfile.TarInfo("./usr/bin/tool")
+        tool.size = 100_000
+        archive.addfile(tool, io.BytesIO(bytes(tool.size)))
+        entry = tarfile.TarInfo("./usr/share/doc/tool/copyright")
+        if copyright_text is None:
+            entry.type, entry.linkname = tarfile.SYMTYPE, "../common/copyright"
+        content = (copyright_text or "").encode()
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    parts = {
+        "debian-binary": b"2.0\n",
+        "control.tar.xz": b"odd",
+        f"data.tar{f'.{packed}' if packed else ''}": data.getvalue(),
+    }
+    whole = b"!<arch>\n"
+    for name, content in parts.items():
+        whole += (
+            f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+            + content
+            + b"\n" * (len(content) % 2)
+        )
+    path.write_bytes(whole)
+
+
+def wheel(path: Path, *header: str) -> None:
+    """Write a wheel whose METADATA has these lines besides its name."""
+    name, version = path.name.split("-")[:2]
+    with zipfile.ZipFile(path, "w") as archive:
+        lines = ("Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *header, "", "License: of its text")
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", "\n".join(lines))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.machines import Machines
 
@@ -107,13 +108,14 @@ class Cluster:
         """What such a command ended with and printed."""
         return self._asked(self.words_of(*words))
 
-    def ask(self, *words: str) -> tuple[int, str, str]:
+    def ask(self, *words: str, ssh: CountedSsh | None = None) -> tuple[int, str, str]:
         """The exit code, standard output and standard error of another command of `corral deploy`."""
-        return self._asked(self.words(*words))
+        return self._asked(self.words(*words), ssh)
 
     @staticmethod
-    def _asked(command: Sequence[str]) -> tuple[int, str, str]:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD)
+    def _asked(command: Sequence[str], ssh: CountedSsh | None = None) -> tuple[int, str, str]:
+        env = ssh.environment() if ssh else None
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=env)
         return done.returncode, done.stdout, done.stderr
 
     def kubectl(self, words: str, text: bytes = b"") -> str:

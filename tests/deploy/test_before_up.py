@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.deploy.checks.before_up import passed_over, refusals_before_up
+from corral.deploy.checks.before_up import needs_ports, passed_over, refusals_before_up
 from corral.deploy.checks.between_hosts import PortTrial
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts, parse_facts
@@ -129,3 +129,12 @@ def test_a_closed_way_to_the_control_plane_keeps_the_other_host_out(call: Call, 
     assert list(refused) == out
     if out:
         assert f"port {call.port}" in refused[out[0]].message and "is not answered from" in refused[out[0]].message
+
+
+def test_ports_are_tried_only_for_hosts_that_are_no_nodes_and_have_work() -> None:
+    node = parse_facts(text(NODE).encode())
+    survey = seen(node, of_host(2))
+    assert needs_ports(survey, ["head", "gpu1"], ())
+    assert not needs_ports(survey, ["head"], ()), "no trial of ports keeps a node out"
+    assert not needs_ports(survey, ["gpu2"], ()), "it did not answer"
+    assert not needs_ports(survey, [], ()) and not needs_ports(survey, ["gpu1"], ("all",))

@@ -18,15 +18,27 @@ from corral.deploy.remote.bundle_file import pack, unpacked
 from corral.deploy.steps.bundle_manifest import MANIFEST, MOST_MANIFEST, manifest_of
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 from tests import warm
-from tests.deploy.bundles import PROXY, small_bundle
+from tests.deploy.bundles import PROXY, deb, small_bundle, wheel
 
 PACKAGE = "packages/conntrack_1%3a1.4.7-1+b2_amd64.deb"
+
+DEP5 = """\
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+License: GPL-2+
+
+Files: *
+License: GPL-2+
+ This is free software.
+
+Files: debian/*
+License: Expat
+"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "bundle/packages").mkdir(parents=True)
-    (tmp_path / "bundle" / PACKAGE).write_bytes(b"package")
+    deb(tmp_path / "bundle" / PACKAGE, DEP5)
     (tmp_path / "elsewhere").write_bytes(b"chart")
     (tmp_path / "bundle/charts").mkdir()
     (tmp_path / "bundle/charts/corral.tgz").symlink_to(tmp_path / "elsewhere")
@@ -67,7 +79,7 @@ def test_a_file_is_unpacked_to_the_folder_that_it_was_made_of(folder: Path, file
         there, made = bundle_of(found), bundle_of(folder)
         assert there.images == made.images
         assert [each.digest for each in there.programs] == [each.digest for each in made.programs]
-        assert (found / PACKAGE).read_bytes() == b"package"
+        assert (found / PACKAGE).read_bytes() == (folder / PACKAGE).read_bytes()
         assert (found / "charts/corral.tgz").read_bytes() == b"chart"
     assert not found.exists()
 
@@ -79,7 +91,28 @@ def test_each_file_is_listed_with_its_version_and_licence(file: Path) -> None:
     assert document["images/proxy.tar"]["version"] == "v1.34.4"
     assert document["images/proxy.tar"]["licence"] == "Apache-2.0"
     assert document["images/proxy.tar"]["images"] == [PROXY]
-    assert document[PACKAGE]["version"] == "1:1.4.7-1+b2" and "licence" not in document[PACKAGE]
+    assert (document[PACKAGE]["version"], document[PACKAGE]["licence"]) == ("1:1.4.7-1+b2", "GPL-2+, Expat")
+
+
+def test_wheels_of_another_folder_are_packed_with_their_versions_and_licences(folder: Path) -> None:
+    wheels = folder.parent / "wheels"
+    wheels.mkdir()
+    wheel(wheels / "click-8.3.1-py3-none-any.whl", "License-Expression: BSD-3-Clause", "Classifier: Private")
+    with pytest.raises(InvalidInput, match="no wheel of Corral"):
+        pack(folder, folder.parent / "lab.bundle", wheels)
+    wheel(wheels / "corral-0.1.0-py3-none-any.whl", "License: MIT")
+    manifest = pack(folder, folder.parent / "lab.bundle", wheels)
+    listed = {path: (each.version, each.licence) for path, each in manifest.files.items() if path.startswith("wheels/")}
+    assert listed == {
+        "wheels/click-8.3.1-py3-none-any.whl": ("8.3.1", "BSD-3-Clause"),
+        "wheels/corral-0.1.0-py3-none-any.whl": ("0.1.0", "MIT"),
+    }
+    assert members(folder.parent / "lab.bundle").keys() >= listed.keys()
+    (wheels / "odd-1-py3-none-any.whl").write_bytes(b"PK odd")
+    with pytest.raises(InvalidInput, match=r"odd-1-py3-none-any\.whl is not a wheel"):
+        pack(folder, folder.parent / "other.bundle", wheels)
+    with pytest.raises(NotFound):
+        pack(folder, folder.parent / "other.bundle", folder / "nowhere")
 
 
 def test_a_file_that_was_altered_is_refused_by_the_name_of_what_was(file: Path) -> None:

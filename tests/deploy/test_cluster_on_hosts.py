@@ -16,6 +16,7 @@ import pytest
 from corral.deploy.steps.kubeadm import CLOSED
 from tests.deploy.cluster_on_hosts import FULL, GUARD, HEAD, SETTINGS, TIMEOUT, WORKERS, Cluster, as_found, state_of
 from tests.deploy.corral_on_hosts import LINK, SECTION, Portal, on_a_worker, over_two_workers
+from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.machines import Machines
 from tests.testbeds.kubernetes.images import BUSYBOX
@@ -100,6 +101,10 @@ def test_the_diff_names_what_someone_changed_on_a_host(cluster: Cluster) -> None
     code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given))
     assert (code, text) == (0, ""), f"{text} {said}"
     changed = "/etc/sysctl.d/90-corral.conf"
+    dropin = "/etc/systemd/system/kubelet.service.d/20-nice.conf"
+    cluster.machines.run(
+        "gpu1", f"mkdir -p {Path(dropin).parent}; cat >{dropin}; systemctl daemon-reload", b"[Service]\nNice=1\n"
+    )
     cluster.machines.run("gpu1", f"rm /opt/cni/bin/portmap; echo odd >>{changed}")
     digest = cluster.machines.run("gpu1", f"sha256sum {changed}")[:12]
     code, text, said = cluster.ask("diff", *TIMEOUT, "--bundle", str(cluster.given), "-o", "json")
@@ -109,7 +114,9 @@ def test_the_diff_names_what_someone_changed_on_a_host(cluster: Cluster) -> None
         ("gpu1", "file", changed, f"sha256:{digest}"),
         ("gpu1", "program", "/opt/cni/bin/portmap", "absent"),
         ("gpu1", "service", "containerd", "enabled, active, not restarted since its files changed"),
+        ("gpu1", "drop-in", dropin, "changes kubelet"),
     ]
+    cluster.machines.run("gpu1", f"rm -r {Path(dropin).parent}; systemctl daemon-reload")
     report = cluster.up("--host", "gpu1")
     assert f"change {changed}" in report["gpu1"]["done"]
 
@@ -257,9 +264,15 @@ def portal(cluster: Cluster) -> Iterator[Portal]:
 
 
 def test_up_ends_with_the_portal_and_a_link_that_admits_once(cluster: Cluster, portal: Portal) -> None:
-    code, text, said = cluster.ask("up", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    ssh = CountedSsh(cluster.folder / "bin")
+    again = ("up", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    code, text, said = cluster.ask(*again, ssh=ssh)
     assert code == 0, said
     assert f"Portal: {portal.url}" in text and not LINK.search(text), "an administrator has signed in"
+    look, link = ("", "exec sh -s"), ("exec sudo -n sh -s",)
+    asked = {at: [*look, *(link if name == HEAD else ())] for name, at in cluster.machines.address.items()}
+    assert ssh.by_host() == asked, "a connection and one look at each, and the question for a link"
+    assert cluster.machines.run(HEAD, "cat /var/lib/corral/deploy/signed-in") == "corral\n", "it is not asked again"
     assert "PRIVATE KEY" not in cluster.logs() and "PRIVATE KEY" not in text + said
     assert "PRIVATE KEY" not in portal.ca.read_text()
     assert cluster.machines.run(HEAD, "stat -c %a /etc/kubernetes/corral-portal.pem").strip() == "600"
@@ -267,6 +280,24 @@ def test_up_ends_with_the_portal_and_a_link_that_admits_once(cluster: Cluster, p
         "gpu1", "stat -c %a:%u /var/lib/corral-data/database /var/lib/corral-data/blobs"
     ).split()
     assert kept == ["700:999", "700:1000"]
+
+
+def test_a_worker_that_corrals_own_validation_finds_bad_is_not_offered(cluster: Cluster, portal: Portal) -> None:
+    words = ("add-node", "gpu2", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
+    # As if its join had been cut before its end. The image of the job has no Python, so the validation fails.
+    cluster.kubectl(f"taint node gpu2 {CLOSED}:NoSchedule")
+    command = cluster.words_of(*words, "--validate", "-o", "json")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=portal.env)
+    (refused,) = json.loads(done.stdout)["hosts"]
+    assert done.returncode == 4 and refused["done"] == ["validate it by a pod"], done.stderr
+    assert refused["message"].startswith("it has joined and is not offered: it is cordoned: "), refused
+    assert CLOSED in cluster.kubectl("get node gpu2 -o jsonpath={.spec.taints[*].key}").split()
+    moves = [each["after"] for each in json.loads(portal.corral("nodes", "health", "kubernetes/gpu2", "-o", "json"))]
+    assert moves[:2] == ["cordoned", "validating"], moves
+    portal.corral("nodes", "healthy", "kubernetes/gpu2")
+    code, text, said = cluster.ask_of(*words, "-o", "json")
+    assert code == 0, f"{text} {said}"
+    assert CLOSED not in cluster.kubectl("get node gpu2 -o jsonpath={.spec.taints[*].key}").split()
 
 
 def test_a_job_runs_over_two_workers_and_is_stopped(cluster: Cluster, portal: Portal) -> None:

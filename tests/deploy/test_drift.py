@@ -60,12 +60,30 @@ def test_hosts_that_are_as_the_list_describes_them_do_not_differ() -> None:
          "package", "socat", "installed", "absent"),
         ({"modules": {"overlay": "loaded", "br_netfilter": "available"}},
          "module", "br_netfilter", "loaded", "available"),
+        ({"dropins": (("kubelet", "/etc/systemd/system/kubelet.service.d/20-swap.conf"),)},
+         "drop-in", "/etc/systemd/system/kubelet.service.d/20-swap.conf", "absent", "changes kubelet"),
+        ({"unread": frozenset({"containerd"})},
+         "service", "containerd", "enabled, active", "its files changed since systemd read them"),
+        ({"later": {"net/ipv4/ip_forward": "0", "net/bridge/bridge-nf-call-iptables": "1"}},
+         "sysctl", "net.ipv4.ip_forward", "1 at the next start", "0 at the next start"),
+        ({"barred": {"br_netfilter": "install"}},
+         "module", "br_netfilter", "loaded at the next start", "install in modprobe.d"),
+        ({"cni": frozenset({"05-other.conf", "10-flannel.conflist", "99-last.conf"})},
+         "file", "/etc/cni/net.d/05-other.conf", "absent", "comes before 10-flannel.conflist"),
     ],
 )  # fmt: skip
 def test_what_is_otherwise_is_named_alone(
     change: dict[str, Any], kind: str, what: str, wanted: str, found: str
 ) -> None:
     assert drift(change) == [("gpu1", kind, what, wanted, found)]
+
+
+def test_what_stands_beside_files_of_another_origin_is_no_difference() -> None:
+    there = installed(of_host(2), hosts(), False)
+    bare = {path: text for path, text in there.files.items() if not path.endswith(".service")}
+    changed = {"dropins": (("containerd", "/etc/systemd/system/containerd.service.d/a.conf"),)}
+    assert "drop-in" in {kind for _, kind, *_ in drift(changed)}
+    assert "drop-in" not in {kind for _, kind, *_ in drift({**changed, "files": bare})}
 
 
 def test_a_file_that_someone_changed_is_named_by_both_digests_and_never_shown() -> None:

@@ -115,3 +115,60 @@ def test_an_interface_that_goes_while_it_is_read_is_left_out(tmp_path: Path) -> 
     script = f'{functions}\nfor each in "$1"/*; do tell_interface "$each"; done'
     done = subprocess.run(["sh", "-c", script, "sh", tmp_path], capture_output=True, text=True, check=False)
     assert done.stdout == "interface=1500 up eth0\n"
+
+
+SYSTEMCTL = """\
+#!/bin/sh
+echo "$@" >>"$ASKED"
+printf 'Id=containerd.service\\nActiveState=active\\nUnitFileState=enabled\\nNeedDaemonReload=yes\\n'
+printf 'DropInPaths=/run/systemd/system/service.d/zz.conf /etc/systemd/system/containerd.service.d/a=b.conf\\n\\n'
+printf 'Id=kubelet.service\\nActiveState=inactive\\nUnitFileState=\\n\\n'
+printf 'Id=ufw.service\\nActiveState=failed\\nUnitFileState=disabled\\nDropInPaths=/etc/ufw.service.d/a.conf\\n'
+"""
+
+
+@pytest.mark.parametrize("awk", ["awk", "busybox awk"])
+def test_systemd_is_asked_once_for_all_units_and_one_that_is_not_there_is_none(tmp_path: Path, awk: str) -> None:
+    if not shutil.which(awk.split()[0]):
+        pytest.skip(f"{awk} is not here")
+    (tmp_path / "systemctl").write_text(SYSTEMCTL)
+    (tmp_path / "systemctl").chmod(0o755)
+    functions = PROBE.read_text().removesuffix("main </dev/null\n")
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ASKED": str(tmp_path / "asked")}
+    script = f'{functions}\nawk() {{ command {awk} "$@"; }}\nunits'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.splitlines() == [
+        "service=containerd active enabled",
+        "dropin=containerd /etc/systemd/system/containerd.service.d/a=b.conf",
+        "unread=containerd",
+        "service=ufw failed disabled",
+    ]
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
+
+
+FIRST = {"etc/sysctl.d/90-corral.conf": "net.ipv4.ip_forward = 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("written", "later"),
+    [
+        ({}, []),
+        (FIRST, ["net/ipv4/ip_forward 1"]),
+        ({**FIRST, "usr/lib/sysctl.d/99-x.conf": "net/ipv4/ip_forward=0"}, ["net/ipv4/ip_forward 0"]),
+        ({**FIRST, "usr/lib/sysctl.d/10-x.conf": "net.ipv4.ip_forward=0\n"}, ["net/ipv4/ip_forward 1"]),
+        ({"run/sysctl.d/99-x.conf": "# net.ipv4.ip_forward = 1\n-net.ipv4.ip_forward =  2 \n",
+          "usr/lib/sysctl.d/99-x.conf": "net.ipv4.ip_forward = 0\n"}, ["net/ipv4/ip_forward 2"]),
+    ],
+)  # fmt: skip
+def test_the_last_file_that_sets_a_value_at_the_next_start_wins(
+    tmp_path: Path, written: dict[str, str], later: list[str]
+) -> None:
+    for name, content in written.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    folders = "/etc /run /usr/local/lib /usr/lib /lib"
+    text = PROBE.read_text().removesuffix("main </dev/null\n")
+    assert text.count(folders) == 1
+    functions = text.replace(folders, " ".join(f"{tmp_path}{each}" for each in folders.split()))
+    done = subprocess.run(["sh", "-c", f"{functions}\nlater_settings"], capture_output=True, text=True, check=True)
+    assert [line.removeprefix("later=") for line in done.stdout.splitlines()] == later

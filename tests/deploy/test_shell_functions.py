@@ -85,3 +85,21 @@ def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_p
     assert call(state, "install_programs kubelet", listing(b"tool")) == 0
     assert target.read_bytes() == b"tool" and target.stat().st_mode & 0o777 == 0o755
     assert (state / "unfinished/kubelet").exists() and not (state / "deploy/received").exists()
+
+
+def test_the_server_is_not_asked_for_a_link_once_an_administrator_has_signed_in(state: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+
+    def asked(namespace: str = "corral") -> tuple[int, bool]:
+        """The exit code, and whether the server was asked."""
+        (tmp_path / "asked").unlink(missing_ok=True)
+        kubectl = f"kubectl() {{ : >{tmp_path}/asked; cat {said}; }}\n"
+        return call(state, f"{kubectl}print_link {namespace}"), (tmp_path / "asked").exists()
+
+    assert asked() == (1, True) and not (state / "deploy/signed-in").exists(), "it did not answer"
+    said.write_text("https://10.0.0.1:30443/sign-in#link=abc\n")
+    assert asked() == (0, True) and not (state / "deploy/signed-in").exists(), "the link is not used yet"
+    said.write_text("")
+    assert asked() == (0, True)
+    assert asked() == (0, False)
+    assert asked("other") == (0, True), "another installation has administrators of its own"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from corral.deploy.steps import files
+from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import roots
 from tests.testbeds.hosts.machines import Machines
 
@@ -54,11 +55,12 @@ def words(machines: Machines, folder: Path, *options: str, keys: dict[str, str] 
 
 
 def up(
-    machines: Machines, folder: Path, *options: str, keys: dict[str, str] | None = None
+    machines: Machines, folder: Path, *options: str, keys: dict[str, str] | None = None, ssh: CountedSsh | None = None
 ) -> tuple[int, dict[str, Any], str]:
     """The exit code, the report by host and standard error of an `up`."""
     command = words(machines, folder, "-o", "json", *options, keys=keys)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD)
+    env = ssh.environment() if ssh else None
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=env)
     report = json.loads(done.stdout) if done.stdout else {"hosts": []}
     return done.returncode, {each["name"]: each for each in report["hosts"]}, done.stderr
 
@@ -90,9 +92,12 @@ def test_bare_hosts_are_prepared_once_and_a_second_up_does_nothing(bare: Machine
         assert "# /dev/vdb none swap sw 0 0" in state and FSTAB in state  # changed, and kept as it was before
         log = (tmp_path / "hosts.logs" / f"{name}.log").read_text()
         assert "Setting up socat" in log and "change /etc/fstab" in log
-    code, report, said = up(bare, tmp_path)
+    ssh = CountedSsh(tmp_path / "bin")
+    code, report, said = up(bare, tmp_path, ssh=ssh)
     assert code == 0, said
     assert all(each["state"] == "prepared" and not each["done"] for each in report.values())
+    once = {address: ["", "exec sh -s"] for address in bare.address.values()}
+    assert ssh.by_host() == once, "a connection and one look at each"
 
 
 def test_an_up_that_is_killed_at_any_step_is_gone_on_with_to_the_same_end(bare: Machines, tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def refusals_before_up(
     return {name: _refusal(findings) for name, findings in found.items()}
 
 
+def needs_ports(survey: Survey, names: Collection[str], skipped: Collection[str]) -> bool:
+    """Whether the trial of ports may keep out a host of these names; none keeps a node out."""
+    return ALL not in skipped and any(name in survey.seen and not is_node(survey.seen[name].facts) for name in names)
+
+
 def passed_over(hosts: Hosts, survey: Survey, names: Collection[str]) -> list[Finding]:
     """The failures on hosts of these names that do not keep `up` from going on; it mends swap itself."""
     return [

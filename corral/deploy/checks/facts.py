@@ -28,7 +28,7 @@ _KEYS: Final = frozenset(
     {"time", "user", "sudo", "reached", "hostname", "machine", "os", "os_name", "kernel", "arch", "cgroup", "swap", "ntp",
      "cpus", "memory", "mount", "disk", "address", "interface", "route", "nameserver", "resolves", "listens", "rdma",
      "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file",
-     "version", "program", "image", "unfinished", "joined"}
+     "version", "program", "image", "unfinished", "joined", "dropin", "unread", "later", "barred", "cni"}
 )  # fmt: skip
 _API: Final = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]{1,253})(?::[0-9]{1,5})?")
 _ACCOUNT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?")
@@ -145,6 +145,16 @@ class Facts:
     leftovers: tuple[str, ...] = ()
     joined: str = ""
     """The address of the API that its kubelet asks."""
+    dropins: tuple[tuple[str, str], ...] = ()
+    """The files that change units which `up` writes: the unit's name, and the path."""
+    unread: frozenset[str] = frozenset()
+    """Units whose files have changed since systemd read them."""
+    later: Mapping[str, str] = field(default_factory=dict)
+    """The settings that the system's files make at its next start."""
+    barred: Mapping[str, str] = field(default_factory=dict)
+    """Modules that modprobe does not load, and the word of its configuration for that."""
+    cni: frozenset[str] = frozenset()
+    """The names of the files that describe networks of pods."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of files that a cluster changes, as far as they are there."""
 
@@ -225,6 +235,11 @@ class _Reader:
             unfinished=frozenset(self._values.get("unfinished", ())),
             leftovers=tuple(self._values.get("leftover", ())),
             joined=self._as("joined", _api, self._one("joined", "")),
+            dropins=self._each("dropin", _pair),
+            unread=frozenset(self._values.get("unread", ())),
+            later=dict(self._each("later", lambda value: (value.split()[0], value.partition(" ")[2].strip()))),
+            barred=dict(self._each("barred", _pair)),
+            cni=frozenset(self._values.get("cni", ())),
             files=dict(self._each("file", _file)),
         )
 

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from corral.deploy.remote.archive import add_file, add_text, digest_of, extract, new_archive
 from corral.deploy.remote.bundle import bundle_of, images_of
+from corral.deploy.remote.package_files import licence_of_deb, licence_of_wheel
 from corral.deploy.steps.bundle_manifest import (
     FOLDERS,
     MANIFEST,
     MOST_FILES,
     MOST_MANIFEST,
+    WHEELS,
     BundleManifest,
     Entry,
     is_path,
@@ -23,33 +26,63 @@ from corral.deploy.steps.bundle_manifest import (
     manifest_of,
     version_of,
 )
-from corral.kernel.errors import CorralError, InvalidInput
+from corral.kernel.errors import CorralError, InvalidInput, NotFound
+
+_OWN_WHEELS: Final = ("corral-", "corral_client-")
 
 
-def pack(folder: Path, target: Path) -> BundleManifest:
-    """Write a folder that is a bundle to a new file, whole or not at all. Raises NotFound, InvalidInput or Conflict."""
+def pack(folder: Path, target: Path, wheels: Path | None = None) -> BundleManifest:
+    """Write a folder that is a bundle to a new file, whole or not at all, with the wheels of another folder.
+
+    Raises NotFound, InvalidInput or Conflict.
+    """
     whole = bundle_of(folder)
-    paths = [path for part in FOLDERS if (folder / part).is_dir() for path in sorted((folder / part).iterdir())]
-    if len(paths) > MOST_FILES:
+    found = {
+        f"{part}/{path.name}": path
+        for part in FOLDERS
+        if (folder / part).is_dir()
+        for path in sorted((folder / part).iterdir())
+    }
+    found |= {f"{WHEELS}/{path.name}": path for path in _wheels(wheels)} if wheels is not None else {}
+    if len(found) > MOST_FILES:
         raise InvalidInput("large-bundle", f"{folder} has more than {MOST_FILES} files.")
-    entries = {f"{path.parent.name}/{path.name}": _entry(path) for path in paths}
+    entries = {name: _entry(name, path) for name, path in found.items()}
     manifest = BundleManifest(whole.arch, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), entries)
     with new_archive(target, mode=0o666) as archive:
         add_text(archive, MANIFEST, manifest.text())
-        for path in paths:
-            add_file(archive, f"{path.parent.name}/{path.name}", path)
+        for name, path in found.items():
+            add_file(archive, name, path)
     return manifest
 
 
-def _entry(path: Path) -> Entry:
-    name = f"{path.parent.name}/{path.name}"
+def _wheels(folder: Path) -> list[Path]:
+    """The wheels of a folder, Corral's own among them. Raises NotFound or InvalidInput."""
+    if not folder.is_dir():
+        raise NotFound("no-such-folder", f"There is no folder {folder}.")
+    found = sorted(folder.glob("*.whl"))
+    if not any(path.name.startswith(_OWN_WHEELS) for path in found):
+        raise InvalidInput(
+            "no-wheels",
+            f"{folder} has no wheel of Corral: make it where an index is, with pip wheel -w {folder} corral.",
+        )
+    return found
+
+
+def _entry(name: str, path: Path) -> Entry:
     if not is_path(name) or not path.is_file():
         raise InvalidInput(
             "odd-name",
             f"Rename or remove {path}: a bundle has plain files with letters, digits and .+_~%:- in their names.",
         )
-    images = tuple(sorted(images_of(path))) if path.parent.name == "images" else ()
-    return Entry(path.stat().st_size, digest_of(path), version_of(name, images), licence_of(name, images), images)
+    images = tuple(sorted(images_of(path))) if name.startswith("images/") else ()
+    return Entry(path.stat().st_size, digest_of(path), version_of(name, images), _licence(name, path, images), images)
+
+
+def _licence(name: str, path: Path, images: tuple[str, ...]) -> str:
+    """The licence by what a package says itself, or by the usual name of a program."""
+    if name.startswith(f"{WHEELS}/"):
+        return licence_of_wheel(path)
+    return licence_of_deb(path) if name.endswith(".deb") else licence_of(name, images)
 
 
 @contextmanager

@@ -296,7 +296,7 @@ admin_namespace() {
 # install_corral FILE NAMESPACE [agents]: helm's values are in FILE, and the chart was sent. What a cut left of helm's work is
 # ended. With agents there is a Secret with their token.
 install_corral() {
-  received && unfinished corral && admin_namespace "$2" || return
+  received && unfinished corral && rm -f "$STATE/signed-in" && admin_namespace "$2" || return
   [ "${3-}" != agents ] || make_agent_token "$2" || return
   export HELM_CACHE_HOME=/run/corral-helm HELM_CONFIG_HOME=/run/corral-helm HELM_DATA_HOME=/run/corral-helm
   case $(helm --kubeconfig $ADMIN -n "$2" list --all --filter '^corral$' -o json | sed 's/.*"status":"\([a-z-]*\)".*/\1/') in
@@ -322,9 +322,15 @@ make_agent_token() {
   return $code
 }
 
-# print_link NAMESPACE: a one-time sign-in link, while no administrator has signed in.
+# print_link NAMESPACE: a one-time sign-in link, while no administrator has signed in. That one has is written down, as asking
+# the server takes seconds.
 print_link() {
-  kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral sign-in-link --first
+  ! grep -qxF -e "$1" "$STATE/signed-in" 2>/dev/null || return 0
+  link=$(kubectl --kubeconfig $ADMIN -n "$1" exec deployment/corral -c front -- corral sign-in-link --first)
+  code=$?
+  [ -z "$link" ] || printf '%s\n' "$link"
+  [ $code != 0 ] || [ -n "$link" ] || note signed-in "$1"
+  return $code
 }
 
 # answers: whether this control plane has a Kubernetes that answers it.
@@ -371,7 +377,7 @@ print_backup() { tar -C "$BACKUP" -cf - .; }
 # restore_corral NAMESPACE IMAGE: the store and the key that were sent, in place of those that are there. The database of
 # before is kept under another name. `up` starts the server again where this does not come to its end.
 restore_corral() {
-  received && [ -s store.db ] && [ -s corral.key ] && unfinished corral || return
+  received && [ -s store.db ] && [ -s corral.key ] && unfinished corral && rm -f "$STATE/signed-in" || return
   before=corral_before_$(date -u +%Y%m%d%H%M%S)
   kubectl --kubeconfig $ADMIN -n "$1" create secret generic corral-key --from-file=key=corral.key --dry-run=client -o yaml \
     >key.yaml && chmod 600 key.yaml || return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from corral.deploy.steps.kubeadm import CLOSED
 from corral.deploy.steps.membership import (
     EMPTY,
     FORGET,
+    MEASURE,
     OPEN,
     RESET,
     VALIDATE,
@@ -32,6 +33,8 @@ from corral.deploy.steps.outcome import last_error, log_entry
 _AGAIN: Final = "Read its log, then run it again."
 Told = Callable[[str, str], None]
 """Called with a host's name and what is done there now, or came of it."""
+Measure = Callable[[str], Awaitable[Refusal | None]]
+"""Validates a node that has joined, and returns why it is not good."""
 
 
 async def nodes_of(plane: Host, list_path: Path) -> dict[str, Node]:
@@ -59,14 +62,23 @@ class Membership:
     _done: dict[str, list[str]] = field(default_factory=dict)
     _last: dict[str, str] = field(default_factory=dict)
 
-    async def offer(self, host: Host, done: tuple[str, ...]) -> Change:
-        """Validate a node that has joined, and let the scheduler use it; until then it stays closed."""
+    async def offer(self, host: Host, done: tuple[str, ...], measure: Measure | None = None) -> Change:
+        """Validate a node that has joined, and let the scheduler use it; until then it stays closed.
+
+        With `measure` it must be good by that, too.
+        """
         self._done[host.name] = list(done)
         try:
             code, text = await self.do(host, VALIDATE, self.plane, "validate_node", host.name, PAUSE)
             if code:
                 return self._failed(host, refusal_of_validation(text))
             self._done[host.name].append(VALIDATE)
+            if measure is not None:
+                self._note(host, MEASURE)
+                if (refusal := await measure(host.name)) is not None:
+                    self._write(host, refusal.message)
+                    return self._failed(host, refusal)
+                self._done[host.name].append(MEASURE)
             code, text = await self.do(host, "take the taint off its kubelet", host, "forget_taint", CLOSED)
             if code == 0:
                 code, text = await self.do(host, OPEN, self.plane, "open_node", host.name, CLOSED)
@@ -102,10 +114,7 @@ class Membership:
 
     async def do(self, host: Host, title: str, where: Host, *words: str) -> tuple[int, str]:
         """Do one step, and write it down; returns the exit code and what was printed. Raises NotReached."""
-        if title != self._last.get(host.name):
-            self.told(host.name, title)
-        self._last[host.name] = title
-        self._write(host, title)
+        self._note(host, title)
         try:
             code, text = await do_on(where, self.list_path, *words)
         except NotReached as error:
@@ -113,6 +122,13 @@ class Membership:
             raise
         self._write(host, f"ended with {code}", text)
         return code, text
+
+    def _note(self, host: Host, title: str) -> None:
+        """Tell and write down what is done now; what is done several times is told once."""
+        if title != self._last.get(host.name):
+            self.told(host.name, title)
+        self._last[host.name] = title
+        self._write(host, title)
 
     def _failed(self, host: Host, refusal: Refusal) -> Change:
         return Change(host.name, "failed", tuple(self._done[host.name]), refusal)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ from typing import Final
 
 from corral.deploy.hosts.reader import Host
 from corral.deploy.remote.ssh import NotReached, Ssh, as_root
-from corral.deploy.remote.survey import known_hosts_of
 from corral.deploy.steps.installation import is_address, own_line
 from corral.deploy.steps.outcome import last_error
 from corral.deploy.steps.script import question_of
@@ -84,26 +82,18 @@ def own_certificate(address: str) -> bytes:
     return line.encode() + private + made.public_bytes(pem)
 
 
-async def first_link(host: Host, list_path: Path, namespace: str) -> str:
-    """A one-time sign-in link for the administrator; "" once one has signed in. It is in no log. Raises NotReached or
-    CorralError.
-    """
+async def first_link(ssh: Ssh, host: Host, namespace: str) -> str:
+    """A one-time sign-in link for the administrator; "" once one has signed in. It is in no log. Raises CorralError."""
     script = question_of(_FUNCTIONS.read_text(encoding="utf-8"), "print_link", namespace)
-    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+    try:
         answer = await ssh.ask(host, f"{as_root(host)}sh -s", script, most=_MOST_BYTES, seconds=_SECONDS)
+    except NotReached as error:
+        raise CorralError("no-link", f"{host.name} made no sign-in link: {error.refusal.message}.") from None
     text = answer.output.decode(errors="replace").strip()
     if answer.code or (text and not _LINK.fullmatch(text)):
         why = "it ended with an error" if _LINK.search(text) else last_error(text)
         raise CorralError("no-link", f"{host.name} made no sign-in link: {why}.")
     return text
-
-
-def link_from(host: Host, list_path: Path, namespace: str) -> str:
-    """As `first_link`. Raises CorralError."""
-    try:
-        return asyncio.run(first_link(host, list_path, namespace))
-    except NotReached as error:
-        raise CorralError("no-link", f"{host.name} made no sign-in link: {error.refusal.message}.") from None
 
 
 def _read(path: Path) -> str:

@@ -18,9 +18,10 @@ main() {
 
 say() { printf '%s=%s\n' "$1" "$2"; }
 has() { command -v "$1" >/dev/null 2>&1; }
-line_of() { [ -r "$1" ] && head -n 1 "$1" 2>/dev/null | tr -d '\000\r'; }
-# OpenSSL takes a fifth of the time of sha256sum, where the processor has instructions for it.
-digest() { { openssl dgst -sha256 -r <"$1" || sha256sum <"$1"; } 2>/dev/null | cut -d ' ' -f 1; }
+# Without a program: a host with accelerators has hundreds of devices.
+line_of() { line='' && [ -r "$1" ] && { IFS= read -r line <"$1" || [ -n "$line" ]; } 2>/dev/null && printf '%s\n' "$line"; }
+# Each file's digest and path. OpenSSL takes a fifth of the time of sha256sum, where the processor has instructions for it.
+digests() { { openssl dgst -sha256 -r "$@" || sha256sum "$@"; } 2>/dev/null | sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)/\1 \2/p'; }
 # A driver's tool may hang for ever.
 limited() { if has timeout; then timeout 10 "$@"; else "$@"; fi; }
 setting_of() { sed -n "s/^$1=//p" /etc/os-release 2>/dev/null | head -n 1 | tr -d "\"'"; }
@@ -76,12 +77,18 @@ tell_interface() {
   [ -z "$mtu" ] || [ -z "$state" ] || say interface "$mtu $state ${1##*/}"
 }
 
+# By getent's "hosts" a name of /etc/hosts that has no IPv6 address is asked of the name servers first, and those may be silent.
+resolves() {
+  for kind in ahostsv4 ahostsv6 hosts; do limited getent $kind "$1" >/dev/null 2>&1 && return; done
+  return 1
+}
+
 network() {
   has ip && ip -o addr show 2>/dev/null | awk '{ print "address=" $2 " " $4 }' | head -n 200
   for interface in /sys/class/net/*; do tell_interface "$interface"; done | head -n 200
   awk 'NR > 1 && $2 == "00000000" { print "route=" $1 }' /proc/net/route 2>/dev/null | head -n 1
   awk '$1 == "nameserver" { print "nameserver=" $2 }' /etc/resolv.conf 2>/dev/null | head -n 8
-  if limited getent hosts "$(uname -n)" >/dev/null 2>&1; then say resolves yes; else say resolves no; fi
+  if resolves "$(uname -n)"; then say resolves yes; else say resolves no; fi
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" { n = split($2, part, ":"); print "listens=" part[n] }' | sort -u | head -n 500
   for card in /sys/class/infiniband/*/ports/*; do
@@ -125,23 +132,14 @@ software() {
   has kubeadm && say version "kubeadm $(limited kubeadm version -o short 2>/dev/null)"
   has kubelet && say version "kubelet $(limited kubelet --version 2>/dev/null | awk '{ print $2 }')"
   has containerd && say version "containerd $(limited containerd --version 2>/dev/null | awk '{ print $3 }')"
-  for path in /usr/local/bin/containerd /usr/local/bin/containerd-shim-runc-v2 /usr/local/bin/ctr /usr/local/bin/runc \
-    /usr/local/bin/kubeadm /usr/local/bin/kubectl /usr/local/bin/kubelet /usr/local/bin/helm /opt/cni/bin/*; do
-    [ -f "$path" ] && [ -r "$path" ] && say program "$path $(digest "$path")"
-  done | head -n 64
+  programs
   for path in /var/lib/corral/unfinished/*; do
     [ -e "$path" ] && say unfinished "${path##*/}"
   done | head -n 16
   for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
-  has dpkg-query && for package in conntrack ethtool iptables kmod socat haproxy containerd nfs-common; do
-    found=$(dpkg-query -W -f '${Status} ${Version}' $package 2>/dev/null)
-    case $found in 'install ok installed '*) say package "$package ${found#install ok installed }" ;; esac
-  done
-  has systemctl && for service in containerd docker kubelet corral-balancer crio firewalld ufw; do
-    running=$(limited systemctl is-active $service 2>/dev/null)
-    starts=$(limited systemctl is-enabled $service 2>/dev/null)
-    [ -n "$starts" ] && [ "$starts" != not-found ] && say service "$service ${running:-unknown} $starts"
-  done
+  has dpkg-query && dpkg-query -W -f '${Package} ${Status} ${Version}\n' conntrack ethtool iptables kmod socat haproxy \
+    containerd nfs-common 2>/dev/null | sed -n 's/^\([^ ]*\) install ok installed /package=\1 /p'
+  has systemctl && units
   for module in overlay br_netfilter; do
     if [ $module = br_netfilter ] && [ -d /proc/sys/net/bridge ]; then say module "$module loaded"
     elif [ -d /sys/module/$module ] || grep -qw $module /proc/modules /proc/filesystems 2>/dev/null; then say module "$module loaded"
@@ -149,9 +147,70 @@ software() {
     else say module "$module missing"; fi
   done
   for name in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables fs/inotify/max_user_instances fs/inotify/max_user_watches; do
-    [ -r /proc/sys/$name ] && say sysctl "$name $(line_of /proc/sys/$name)"
+    [ -r /proc/sys/$name ] && say sysctl "$name $(cat /proc/sys/$name)"
   done
+  later_settings
+  barred_modules
   privileged env "PATH=$PATH" sh -c "$FILES"
+}
+
+programs() {
+  set --
+  for path in /usr/local/bin/containerd /usr/local/bin/containerd-shim-runc-v2 /usr/local/bin/ctr /usr/local/bin/runc \
+    /usr/local/bin/kubeadm /usr/local/bin/kubectl /usr/local/bin/kubelet /usr/local/bin/helm /opt/cni/bin/*; do
+    [ -f "$path" ] && [ -r "$path" ] && [ $# -lt 64 ] && set -- "$@" "$path"
+  done
+  [ $# = 0 ] || digests "$@" | while read -r sum path; do say program "$path $sum"; done
+}
+
+# One question to systemd for all units: their words are those of is-active and is-enabled. Drop-ins of all services of a
+# system, in a folder service.d, are the system's own.
+units() {
+  limited systemctl show -p Id,ActiveState,UnitFileState,DropInPaths,NeedDaemonReload containerd.service docker.service \
+    kubelet.service corral-balancer.service crio.service firewalld.service ufw.service 2>/dev/null | awk -F = '
+    function tell(  count, paths, at) {
+      if (name && starts) {
+        print "service=" name " " (runs ? runs : "unknown") " " starts
+        if (name ~ /^(containerd|kubelet|corral-balancer)$/) {
+          count = split(dropins, paths, " ")
+          for (at = 1; at <= count && at <= 32; at++)
+            if (index(paths[at], "/" name ".service.d/") && paths[at] ~ /^[!-~]+$/) print "dropin=" name " " paths[at]
+          if (unread == "yes") print "unread=" name
+        }
+      }
+      name = starts = runs = dropins = unread = ""
+    }
+    $1 == "Id" { name = $2; sub(/\.service$/, "", name) }
+    $1 == "ActiveState" { runs = $2 }
+    $1 == "UnitFileState" { starts = $2 }
+    $1 == "DropInPaths" { dropins = substr($0, length($1) + 2) }
+    $1 == "NeedDaemonReload" { unread = $2 }
+    NF == 0 { tell() }
+    END { tell() }'
+}
+
+# What the files of the system set at its next start. Of files of one name the first folder's counts, and of several values
+# the one of the last name.
+later_settings() {
+  for folder in /etc /run /usr/local/lib /usr/lib /lib; do
+    for path in $folder/sysctl.d/*.conf; do
+      [ -r "$path" ] && printf '%s %s\n' "${path##*/}" "$path"
+    done
+  done | awk '!seen[$1]++' | sort | while read -r _ path; do head -c 65536 "$path"; echo; done | awk -F = '
+    /^[ \t]*[#;]/ || !/=/ { next }
+    {
+      name = $1; value = substr($0, length($1) + 2)
+      gsub(/[ \t]/, "", name); sub(/^-/, "", name); gsub(/^[ \t]+|[ \t\r]+$/, "", value); gsub(/[^ -~]/, "?", value)
+      if (name !~ /\//) gsub(/\./, "/", name)
+      if (name == "net/ipv4/ip_forward" || name == "net/bridge/bridge-nf-call-iptables") last[name] = substr(value, 1, 100)
+    }
+    END { for (name in last) print "later=" name " " last[name] }'
+}
+
+# Modules that modprobe is forbidden to load, or for which it runs another program.
+barred_modules() {
+  cat /etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf 2>/dev/null |
+    awk '($1 == "blacklist" || $1 == "install") && ($2 == "overlay" || $2 == "br_netfilter") && !seen[$2]++ { print "barred=" $2 " " $1 }'
 }
 
 # What only root may read on some hosts. Names of images that begin with sha256: are containerd's own.
@@ -167,11 +226,14 @@ for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/co
   /etc/kubernetes/corral-volumes /etc/kubernetes/corral-volumes.yaml \
   /etc/kubernetes/corral-balancer.cfg /etc/systemd/system/corral-balancer.service \
   /etc/cni/net.d/10-flannel.conflist /etc/fstab; do
-  [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 | tr -d "\n")"
+  [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 -w 0)"
 done
+for path in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
+  [ -e "$path" ] && printf "cni=%s\n" "${path##*/}"
+done | head -n 32
 path=/etc/kubernetes/corral-portal.pem
 [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path \
-  "$(sed -n "1{/^#/p};/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p" $path | head -c 16384 | base64 | tr -d "\n")"
+  "$(sed -n "1{/^#/p};/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p" $path | head -c 16384 | base64 -w 0)"
 sed -n "s/^ *server: */joined=/p" /etc/kubernetes/kubelet.conf | head -n 1
 [ ! -S /run/containerd/containerd.sock ] || ! command -v ctr >/dev/null || ctr -n k8s.io images list |
   awk "NR > 1 && \$3 ~ /^sha256:/ && \$1 !~ /^sha256:|@/ { print \"image=\" \$1 \" \" \$3 }" | head -n 500

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,28 +30,44 @@ Told = Callable[[Host, Refusal | None], None]
 
 async def look_at(hosts: Hosts, list_path: Path, *, seconds: float, ports: bool, told: Told) -> Survey:
     """Probe every host, and try the ports between those that answered, unless `ports` is false."""
-    _allow_files(_FILES + _FILES_OF_A_HOST * len(hosts.hosts))
+    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+        survey = await look_over(ssh, hosts.hosts, seconds=seconds, told=told)
+        return await with_ports(ssh, hosts, survey, seconds=seconds) if ports else survey
+
+
+async def look_over(ssh: Ssh, hosts: Sequence[Host], *, seconds: float, told: Told) -> Survey:
+    """Probe these hosts over connections that the caller keeps."""
+    _allow_files(_FILES + _FILES_OF_A_HOST * len(hosts))
     places = asyncio.Semaphore(AT_ONCE)
     script = _PROBE.read_bytes()
     seen: dict[str, Seen] = {}
     refusals: dict[str, Refusal] = {}
-    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
 
-        async def probe(host: Host) -> None:
-            async with places:
-                try:
-                    seen[host.name] = await _seen(ssh, host, script, seconds)
-                except NotReached as error:
-                    refusals[host.name] = error.refusal
-            told(host, refusals.get(host.name))
+    async def probe(host: Host) -> None:
+        async with places:
+            try:
+                seen[host.name] = await _seen(ssh, host, script, seconds)
+            except NotReached as error:
+                refusals[host.name] = error.refusal
+        told(host, refusals.get(host.name))
 
-        await asyncio.gather(*(probe(host) for host in hosts.hosts))
-        trial = PortTrial()
-        if ports and seen:
-            able = [host for host in hosts.hosts if host.name in seen]
-            facts = {name: each.facts for name, each in seen.items()}
-            trial = await try_ports(ssh, able, facts, seconds=seconds)
-    return Survey(seen, refusals, trial)
+    await asyncio.gather(*(probe(host) for host in hosts))
+    return Survey(seen, refusals)
+
+
+async def with_ports(ssh: Ssh, hosts: Hosts, survey: Survey, *, seconds: float) -> Survey:
+    """The survey with a trial of the ports between the hosts that answered."""
+    able = [host for host in hosts.hosts if host.name in survey.seen]
+    facts = {name: each.facts for name, each in survey.seen.items()}
+    return replace(survey, trial=await try_ports(ssh, able, facts, seconds=seconds) if able else PortTrial())
+
+
+async def look_again(ssh: Ssh, hosts: Sequence[Host], before: Survey, *, seconds: float, told: Told) -> Survey:
+    """The survey after steps on these hosts: they alone are asked again."""
+    names = {host.name for host in hosts}
+    now = await look_over(ssh, hosts, seconds=seconds, told=told)
+    kept = {name: each for name, each in before.seen.items() if name not in names}
+    return Survey(kept | dict(now.seen), {**before.refusals, **now.refusals})
 
 
 def _allow_files(needed: int) -> None:

@@ -75,40 +75,48 @@ async def do_steps(
     hosts: Hosts, plans: Mapping[str, HostPlan], list_path: Path, logs: Path, packages: Sequence[Path], told: Told
 ) -> dict[str, Outcome]:
     """Do what is needed on every host of the plans; each host has a log in the folder `logs`."""
+    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
+        return await do_steps_over(ssh, hosts, plans, list_path, logs, packages, told)
+
+
+async def do_steps_over(
+    ssh: Ssh, hosts: Hosts, plans: Mapping[str, HostPlan], list_path: Path, logs: Path, packages: Sequence[Path],
+    told: Told,
+) -> dict[str, Outcome]:  # fmt: skip
+    """The same over connections that the caller keeps."""
     places = asyncio.Semaphore(AT_ONCE)
     functions = _FUNCTIONS.read_text(encoding="utf-8")
     starts = Starts()
     for plan in plans.values():
         if _starts(plan):
             starts.expect(plan.name)
-    async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
 
-        async def ask(name: str, plane: bool) -> tuple[int, str]:
-            """Ask a control plane for a token."""
-            host = hosts.named(name)
-            assert host is not None
-            text = question_of(functions, "make_plane_token" if plane else "make_token")
-            answer = await ssh.ask(host, f"{as_root(host)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
-            return answer.code, answer.output.decode(errors="replace")
+    async def ask(name: str, plane: bool) -> tuple[int, str]:
+        """Ask a control plane for a token."""
+        host = hosts.named(name)
+        assert host is not None
+        text = question_of(functions, "make_plane_token" if plane else "make_token")
+        answer = await ssh.ask(host, f"{as_root(host)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
+        return answer.code, answer.output.decode(errors="replace")
 
-        async def do(host: Host) -> tuple[str, Outcome]:
-            plan = plans[host.name]
-            async with places:
-                with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
-                    work = _Work(
-                        ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask,
-                        list_path.parent,
-                    )  # fmt: skip
-                    try:
-                        return host.name, await work.do(plan)
-                    finally:
-                        starts.tell(host.name, good=False)
+    async def do(host: Host) -> tuple[str, Outcome]:
+        plan = plans[host.name]
+        async with places:
+            with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
+                work = _Work(
+                    ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask,
+                    list_path.parent,
+                )  # fmt: skip
+                try:
+                    return host.name, await work.do(plan)
+                finally:
+                    starts.tell(host.name, good=False)
 
-        # Those that join wait for those that start, so the latter have the first places.
-        ordered = sorted(
-            (host for host in hosts.hosts if host.name in plans), key=lambda host: not _starts(plans[host.name])
-        )
-        return dict(await asyncio.gather(*(do(host) for host in ordered)))
+    # Those that join wait for those that start, so the latter have the first places.
+    ordered = sorted(
+        (host for host in hosts.hosts if host.name in plans), key=lambda host: not _starts(plans[host.name])
+    )
+    return dict(await asyncio.gather(*(do(host) for host in ordered)))
 
 
 def _starts(plan: HostPlan) -> bool:

@@ -15,7 +15,9 @@ _VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 """The first member of the archive."""
 MOST_MANIFEST: Final = 4 * 1024 * 1024
-FOLDERS: Final = ("bin", "cni", "images", "packages", "charts")
+WHEELS: Final = "wheels"
+"""The folder of Corral's own programs for people's machines; no host is sent them."""
+FOLDERS: Final = ("bin", "cni", "images", "packages", "charts", WHEELS)
 MOST_FILES: Final = 2000
 MOST_BYTES: Final = 16 * 1024**3
 """Bytes of one file, and of all together."""
@@ -23,6 +25,7 @@ _PATH: Final = re.compile(rf"({'|'.join(FOLDERS)})/[A-Za-z0-9][A-Za-z0-9.+_~%:-]
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _WHEN: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _PACKAGE: Final = re.compile(r"[^_]+_([^_]+)_[^_]+\.deb")
+_WHEEL: Final = re.compile(r"[^-]+-([^-]+)-.+\.whl")
 _APACHE: Final = "Apache-2.0"
 _LICENCES: Final = dict.fromkeys(
     (
@@ -31,7 +34,7 @@ _LICENCES: Final = dict.fromkeys(
         "kube-proxy", "etcd", "coredns", "pause", "prometheus", "alertmanager", "node-exporter",
     ),
     _APACHE,
-) | {"postgres": "PostgreSQL", "busybox": "GPL-2.0-only"}  # fmt: skip
+) | {"postgres": "PostgreSQL", "busybox": "GPL-2.0-only", "corral": "MIT", "corral.tgz": "MIT"}  # fmt: skip
 """The licences of programs and images by their usual names, in SPDX's words."""
 
 
@@ -77,15 +80,16 @@ def is_path(path: str) -> bool:
 
 
 def version_of(path: str, images: tuple[str, ...]) -> str:
-    """The version that the name of a package says, or the tags of images."""
+    """The version that the name of a package or of a wheel says, or the tags of images."""
     if images:
         return ", ".join(dict.fromkeys(name.rpartition("/")[2].partition(":")[2] for name in images))
-    found = _PACKAGE.fullmatch(path.rpartition("/")[2])
+    name = path.rpartition("/")[2]
+    found = _PACKAGE.fullmatch(name) or _WHEEL.fullmatch(name)
     return found[1].replace("%3a", ":") if found else ""
 
 
 def licence_of(path: str, images: tuple[str, ...]) -> str:
-    """The licence of a program, or of images, as far as it is known; that of a package is in the package."""
+    """The licence of a program, or of images, as far as it is known."""
     names = [name.rpartition("/")[2].partition(":")[0] for name in images] or [path.rpartition("/")[2]]
     return ", ".join(dict.fromkeys(_LICENCES[name] for name in names if name in _LICENCES))
 

@@ -11,10 +11,12 @@ from typing import Any, Final
 from corral.deploy.checks.components import SOON, Certificate
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.on_a_host import in_kubernetes
+from corral.deploy.checks.ours import made_by_up
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import Hosts
 from corral.deploy.steps.bundle import Bundle
-from corral.deploy.steps.files import MOST_READ
+from corral.deploy.steps.files import MODULES, MOST_READ, SYSCTLS, sysctl_name
+from corral.deploy.steps.flannel import CNI_FILE
 from corral.deploy.steps.membership import Node
 from corral.deploy.steps.plan import plan_of
 from corral.deploy.steps.step import Step
@@ -59,6 +61,7 @@ def differences(
         found += (each for step in plan.steps if step.needed for each in _of_step(plan.name, step, seen.facts, bundle))
         found += _unfinished(plan.name, seen.facts)
         if in_kubernetes(host):
+            found += _beside(plan.name, seen.facts) if made_by_up(seen.facts) else ()
             found += _versions(plan.name, f"v{hosts.kubernetes.version}", seen.facts)
             found += _membership(plan.name, nodes) if nodes is not None else ()
         found += (_late(each, now) for each in certificates if each.host == plan.name and each.days_left(now) < SOON)
@@ -129,6 +132,25 @@ def _images(step: Step, bundle: Bundle | None) -> dict[str, str]:
     """The digests of the images of a step, by name."""
     archives = bundle.archives if bundle is not None else ()
     return {name: digest for each in archives for name, digest in each.images.items() if name in step.detail}
+
+
+def _beside(host: str, own: Facts) -> Iterator[Difference]:
+    """What stands beside the files of `up` and changes what they do, now or at the next start of the host."""
+    for unit, path in own.dropins:
+        yield Difference(host, "drop-in", path, ABSENT, f"changes {unit}")
+    for unit in sorted(own.unread):
+        yield Difference(host, "service", unit, _RUNS, "its files changed since systemd read them")
+    for name, value in SYSCTLS.items():
+        later = own.later.get(sysctl_name(name), value)
+        if later != value:
+            yield Difference(host, "sysctl", name, f"{value} at the next start", f"{later} at the next start")
+    for name in MODULES:
+        if name in own.barred:
+            yield Difference(host, "module", name, "loaded at the next start", f"{own.barred[name]} in modprobe.d")
+    folder, _, own_name = CNI_FILE.rpartition("/")
+    for name in sorted(own.cni):
+        if name < own_name:  # containerd takes the first
+            yield Difference(host, "file", f"{folder}/{name}", ABSENT, f"comes before {own_name}")
 
 
 def _unfinished(name: str, own: Facts) -> Iterator[Difference]:

@@ -12,7 +12,7 @@ from corral.deploy.steps.kubeadm import CLOSED
 from corral.deploy.steps.outcome import last_error
 from corral.deploy.steps.step import HostPlan
 
-VALIDATE, OPEN = "validate it by a pod", "offer it to the scheduler"
+VALIDATE, MEASURE, OPEN = "validate it by a pod", "validate it by Corral", "offer it to the scheduler"
 """What follows the steps of a host that is added."""
 EMPTY, RESET, FORGET = "drain it", "take back what up made", "take it out of Kubernetes"
 """What is done of a host that is removed, in order."""
