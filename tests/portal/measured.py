@@ -47,9 +47,9 @@ def plant_benchmarks(portal: Portal) -> list[str]:
         lines = [node_result(at, run, slow=run == 3 and at == 2) for at in range(len(NODES))]
         runs.append(portal.client.keep_benchmark(lines, suite="full")["id"])
     with sqlite3.connect(portal.database, timeout=60) as database:
-        for number, run in enumerate(runs):
+        for number, kept in enumerate(runs):
             for table, key in (("benchmark_runs", "id"), ("benchmark_figures", "run")):
-                earlier = (7 * _DAY * (len(runs) - 1 - number), run)
+                earlier = (7 * _DAY * (len(runs) - 1 - number), kept)
                 database.execute(f'UPDATE {table} SET "at" = "at" - ? WHERE {key} = ?', earlier)
     return runs
 
