@@ -21,6 +21,7 @@ superbench:
     cpu-stream: {parameters: {size_mib: 1, repeat: 1}}
     mem-bw: {parameters: {size_mib: 1, repeat: 1}}
     tcp-bw: {parameters: {size_mib: 1}}
+    rdma-bw: {}
 """
 
 
@@ -38,7 +39,14 @@ def test_a_suite_runs_on_its_nodes_and_a_benchmark_that_fails_is_told(platform: 
     suite.write_text(SUITE)
     asked = ("--suite", str(suite), "--nodes", "node1,local/node3")
     planned = json.loads(platform.corral("benchmark", "run", *asked, "--dry-run", "-o", "json"))
-    assert [each["benchmark"] for each in planned] == ["cpu-stream", "cpu-stream", "mem-bw", "mem-bw", "tcp-bw"]
+    assert [each["benchmark"] for each in planned] == [
+        "cpu-stream",
+        "cpu-stream",
+        "mem-bw",
+        "mem-bw",
+        "tcp-bw",
+        "rdma-bw",
+    ]
     done = benchmark_run(platform, *asked, "--results", str(results))
     assert done.returncode == 1
     assert done.stderr.count("mem-bw on local/node1: rank 0: ") == 1, done.stderr
@@ -47,9 +55,18 @@ def test_a_suite_runs_on_its_nodes_and_a_benchmark_that_fails_is_told(platform: 
     for line in measured.values():
         assert line["corral/sku"] == "4x described-a100"
         assert line["cpu-stream/copy_bw:0"] > 0 and line["tcp-bw/pair_bw:0"] > 0
-        assert (line["cpu-stream/return_code"], line["mem-bw/return_code"]) == (0, 1)
+        assert [line[f"{name}/return_code"] for name in ("cpu-stream", "mem-bw", "tcp-bw")] == [0, 1, 0]
+    ways = [
+        measured["local/node1"]["tcp-bw/to_local+node3_bw:0"],
+        measured["local/node3"]["tcp-bw/to_local+node1_bw:0"],
+    ]
+    assert ways[0] == ways[1] > 0
+    assert "tcp-bw between nodes, GB/s\nFROM / TO" in done.stdout
+    if not Path("/sys/class/infiniband").exists():
+        assert "rdma-bw: RDMA is not measured: there is no RDMA device with an active port" in done.stderr
+        assert {line["rdma-bw/return_code"] for line in measured.values()} == {0}
     jobs = [job for job in platform.client.jobs(limit=20)["items"] if job["name"].startswith("bench-")]
-    assert len(jobs) == 5 and {job["priority"] for job in jobs} == {-1}
+    assert len(jobs) == 6 and {job["priority"] for job in jobs} == {-1}
     diagnosed = platform.run("benchmark", "diagnose", str(results), "-o", "name")
     assert (diagnosed.returncode, diagnosed.stdout.split()) == (1, ["local/node1", "local/node3"])
     _is_kept(platform, results)
@@ -72,6 +89,8 @@ def _is_kept(platform: Platform, results: Path) -> None:
     assert {point["value"] for point in points} == {measured}
     compared = json.loads(platform.corral("benchmark", "compare", run["id"], points[1]["run"], "-o", "json"))
     assert {each["gain"] for each in compared if each["metric"].endswith("_bw")} == {0}
+    text = platform.corral("benchmark", "compare", run["id"], points[1]["run"])
+    assert "tcp-bw between nodes, GB/s" in text and "tcp-bw/to_" not in text
     for words in ((), ("local/node1",), ("--measurement", "cpu-stream/copy_bw")):
         assert "local/node1" in platform.corral("benchmark", "history", *words) or words == ("local/node1",)
 

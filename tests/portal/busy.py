@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from corral.client import Client
 from tests.portal import monitored
 from tests.portal.harness import ROOT, Portal, open_context, serving
+from tests.portal.measured import take_benchmarks
 from tests.portal.profiled import take_profiles
 
 TRAIN = """step=0; while :; do step=$((step + 1));
@@ -143,6 +144,7 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     take_question(pictures, page)
     take_changes(portal, pictures, page)
     take_profiles(portal, pictures, page)
+    take_benchmarks(portal, pictures, page)
 
 
 def take_question(pictures: Path, page: Page) -> None:

@@ -84,6 +84,25 @@ def plant_memory(portal: Portal, job: str, *, ranks: int) -> str:
     return _keep(portal, job, f"{job}-0000beef", "memory", taken)
 
 
+def plant_functions(portal: Portal, job: str, *, ranks: int, ago: float = 0.0) -> str:
+    """Keep a profile of the functions of a job whose ranks decode images for half of the time; its id."""
+    batch, forward = "train (train.py:61);next_batch (data.py:40)", "train (train.py:64);forward"
+    stacks = {
+        f"{batch};decode_image (data.py:22);Image.resize (PIL/Image.py:2365)": 88,
+        f"{batch};decode_image (data.py:22);Image.load (PIL/ImageFile.py:300)": 62,
+        f"{batch};collate (data.py:31)": 24,
+        f"{forward} (model.py:17);Linear.forward (nn/linear.py:134)": 58,
+        f"{forward} (model.py:21);softmax (nn/functional.py:2142)": 16,
+        "train (train.py:66);backward (autograd/graph.py:829)": 34,
+        "train (train.py:70);all_reduce (distributed_c10d.py:2810)": 12,
+        "train (train.py:73);save_checkpoint (train.py:31)": 6,
+    }
+    text = "".join(f"<module> (train.py:88);{stack} {samples}\n" for stack, samples in stacks.items())
+    return _keep(
+        portal, job, f"{job}-0000cafe", "python", [Taken(f"worker-{at}", 7, text=text) for at in range(ranks)], ago
+    )
+
+
 def plant_system(portal: Portal, job: str) -> str:
     """Keep a profile of a job's machine, whose one thread waits for the disk for half of the time; its id."""
     mib = 2**20
@@ -128,3 +147,14 @@ def take_profiles(portal: Portal, pictures: Path, page: Page) -> None:
     page.get_by_label("Compare with").select_option(index=1)
     expect(page.get_by_role("table", name="Differences")).to_be_visible()
     page.screenshot(path=pictures / "profiles.png", full_page=True)
+    take_flames(portal, pictures, page)
+
+
+def take_flames(portal: Portal, pictures: Path, page: Page) -> None:
+    """Take the picture of a flame graph of two ranks."""
+    job = portal.submit("trainer", replicas=2)
+    plant_functions(portal, job, ranks=2)
+    page.goto(f"/jobs/{job}?tab=profiles")
+    expect(page.get_by_role("figure", name="Flame graph")).to_be_visible()
+    expect(page.get_by_role("table", name="Functions")).to_contain_text("Image.resize")
+    page.screenshot(path=pictures / "flame-graph.png", full_page=True)
