@@ -36,7 +36,7 @@ def ran(shell: tuple[str, ...], *argv: str, given: bytes = b"") -> tuple[int | N
     """The reported code and the output of a command under a shell."""
     report = ExitReport()
     done = subprocess.run(
-        [*shell, *report.words(argv)[1:]], input=given, capture_output=True, check=False, timeout=60
+        [*shell, *report.words(argv, tty=False)[1:]], input=given, capture_output=True, check=False, timeout=60
     )  # fmt: skip
     said = report.feed(done.stdout) + report.rest()
     assert report.begun and done.stderr == b"" and done.returncode == report.code
@@ -79,7 +79,7 @@ def test_a_terminal_carries_the_marks_and_the_interrupt(shell: tuple[str, ...]) 
     command = "test -t 0 && test -t 1 && test -t 2 && echo ready; exec sleep 600"
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvp(shell[0], [*shell, *report.words(["sh", "-c", command])[1:]])
+        os.execvp(shell[0], [*shell, *report.words(["sh", "-c", command], tty=True)[1:]])
     said, pressed = b"", False
     while piece := _read(terminal):
         said += report.feed(piece)

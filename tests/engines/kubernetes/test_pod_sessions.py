@@ -164,6 +164,34 @@ async def test_input_waits_for_the_program_that_reads_it(tmp_path: Path) -> None
     assert heard == [[], [b"\x00hello", b"\xff\x00"]]
 
 
+@pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
+async def test_a_command_that_has_ended_gets_the_end_of_its_input(tmp_path: Path, protocol: str) -> None:
+    """The shell waits for it, so that no input is on its way when the connection ends."""
+    heard: list[bytes] = []
+
+    async def drains(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(protocols=(protocol,))
+        await socket.prepare(request)
+        mark = b"\x01\x1e" + name_in(request.query.getall("command")).encode()
+        await socket.send_bytes(mark + b"+")
+        assert await socket.receive_bytes() == b"\x00hello"
+        await socket.send_bytes(mark + b"=3;")
+        async for message in socket:
+            heard.append(message.data)
+            if message.data == b"\xff\x00":
+                break
+        await socket.close()
+        return socket
+
+    async with entered(tmp_path, drains) as session:
+        await session.send(b"hello")
+        assert await session.exit_code() == 3
+        with pytest.raises(Unavailable):
+            await session.send(b"more")
+        await session.close()
+    assert heard == ([b"\xff\x00"] if protocol.startswith("v5") else [])
+
+
 async def test_a_terminal_keeps_its_size_without_a_shell(tmp_path: Path) -> None:
     sized = asyncio.Queue[bytes]()
 

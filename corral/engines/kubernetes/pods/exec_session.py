@@ -97,11 +97,10 @@ class PodSession:
         try:
             if data:
                 for at in range(0, len(data), _PIECE):
-                    await self._socket.send_bytes(bytes((_INPUT,)) + data[at : at + _PIECE])
+                    if self._input_open:  # it may be ended between two pieces
+                        await self._socket.send_bytes(bytes((_INPUT,)) + data[at : at + _PIECE])
                 return
-            self._input_open = False
-            if self._socket.protocol == _PROTOCOLS[0]:
-                await self._socket.send_bytes(bytes((_CLOSE, _INPUT)))
+            await self._end_input()
         except (aiohttp.ClientError, OSError) as error:
             raise Unavailable("session-over", f"The command takes no more input ({type(error).__name__}).") from None
 
@@ -132,6 +131,12 @@ class PodSession:
         self._output.put_nowait(b"")
         await self._stack.aclose()
 
+    async def _end_input(self) -> None:
+        if self._input_open:
+            self._input_open = False
+            if self._socket.protocol == _PROTOCOLS[0]:
+                await self._socket.send_bytes(bytes((_CLOSE, _INPUT)))
+
     async def _read(self) -> None:
         code = LOST
         try:
@@ -158,6 +163,11 @@ class PodSession:
                 await self._receive(data, reports=channel == _OUTPUT)
             elif channel == _END:
                 end = end_of(data)
+            if not self._tty and self._report is not None and self._report.code is not None:
+                if self._socket.protocol != _PROTOCOLS[0]:
+                    break  # the input has no end of its own, and the shell waits for it
+                with contextlib.suppress(aiohttp.ClientError, OSError):
+                    await self._end_input()
         return end
 
     async def _receive(self, data: bytes, *, reports: bool) -> None:
@@ -250,7 +260,7 @@ async def open_session(
             return Connection(stack.pop_all(), socket)
 
     report = ExitReport() if reports else None
-    connection = await connect(report.words(argv) if report is not None else argv)
+    connection = await connect(report.words(argv, tty=tty) if report is not None else argv)
     return PodSession(connection, tty=tty, report=report, without_shell=lambda: connect(argv))
 
 

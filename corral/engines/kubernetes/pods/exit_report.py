@@ -16,7 +16,7 @@ from typing import Final
 _START: Final = b"\x1e"
 """The first byte of a mark. Terminals pass it on unchanged, and few programs write it."""
 _MOST_CODE: Final = 255
-_SCRIPT: Final = r"""
+_COMMAND: Final = r"""
 exec 3>&2 2>/dev/null
 _corral_mark=$1
 shift
@@ -26,7 +26,6 @@ trap : INT QUIT TERM USR1 USR2 ALRM
 _corral_code=$?
 trap '' TTOU
 printf '\036%s=%s;' "$_corral_mark" "$_corral_code"
-exit "$_corral_code"
 """
 """The shell's text. Its first argument is the name of the marks; the others are the command.
 
@@ -35,6 +34,9 @@ subshell runs no command that is built into the shell. Caught signals leave the 
 in the command; HUP is not among them, because the kernel passes it on to the command when the shell ends of it.
 Descriptor 3 keeps the pod's standard error open: containerd ends a command's input when either output is closed.
 """
+_DRAIN: Final = "cat >/dev/null\n"
+"""Read the input to its end. A session that ends while input is on its way often loses its last output and Status."""
+_EXIT: Final = 'exit "$_corral_code"\n'
 
 
 class ExitReport:
@@ -52,9 +54,13 @@ class ExitReport:
         self._part = re.compile(re.escape(self._start) + rb"=[0-9]{0,3}")
         self._held = b""
 
-    def words(self, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs a command with marks."""
-        return ["sh", "-c", _SCRIPT, "sh", self.name, *argv]
+    def words(self, argv: Sequence[str], *, tty: bool) -> list[str]:
+        """Return the command line that runs a command with marks.
+
+        Without a terminal its input must be ended when the second mark has arrived.
+        """
+        script = _COMMAND + ("" if tty else _DRAIN) + _EXIT
+        return ["sh", "-c", script, "sh", self.name, *argv]
 
     def feed(self, data: bytes) -> bytes:
         """Return the output without marks. Only the possible start of a mark is held back until more arrives."""
