@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -12,7 +11,7 @@ from fastapi import Header, Query, Request
 from corral.api.authentication import Caller, service_of
 from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, read_json
-from corral.api.parameters import After, Index, Limit, Ref, Role, parameters, seconds
+from corral.api.parameters import TIME, After, Index, Limit, Ref, Role, parameters
 from corral.api.routers import router_of
 from corral.kernel.errors import InvalidInput
 from corral.model.job_edits import EditView
@@ -27,6 +26,7 @@ from corral.model.records import (
 )
 from corral.model.views import Explanation, JobDetail, JobFile, PlacementRecord, Trial, Validation
 from corral.service.jobs.job_tags import LONGEST_TAG, MOST_TAGS
+from corral.service.times import read_time
 
 router = router_of("jobs")
 
@@ -50,8 +50,12 @@ Labels = Annotated[
 Stop = Annotated[bool, Query(description="Stop the job first if it has not ended.")]
 InRole = Annotated[str, Query(max_length=200, description="Only tasks of this role.")]
 InState = Annotated[str, Query(max_length=200, description="Only tasks in this state of the launcher.")]
-Since = Annotated[datetime | None, Query(alias="createdAfter", description="Only jobs submitted after this time.")]
-Until = Annotated[datetime | None, Query(alias="createdBefore", description="Only jobs submitted before this time.")]
+Since = Annotated[
+    str, Query(alias="createdAfter", max_length=50, description=f"Only jobs submitted after this time. {TIME}")
+]
+Until = Annotated[
+    str, Query(alias="createdBefore", max_length=50, description=f"Only jobs submitted before this time. {TIME}")
+]
 LeastPriority = Annotated[
     int | None, Query(alias="minPriority", ge=-(10**9), le=10**9, description="Only jobs of this priority and above.")
 ]
@@ -175,8 +179,8 @@ async def list_jobs(
     type_: Annotated[str, Query(alias="type", max_length=100, description="Only jobs of this job type.")] = "",
     min_priority: LeastPriority = None,
     max_priority: MostPriority = None,
-    created_after: Since = None,
-    created_before: Until = None,
+    created_after: Since = "",
+    created_before: Until = "",
     order: Annotated[str, Query(description=f"One of {', '.join(JOB_ORDERS)}.", max_length=20)] = "newest",
     limit: Limit = 50,
     after: After = "",
@@ -195,8 +199,8 @@ async def list_jobs(
         job_type=type_,
         min_priority=min_priority,
         max_priority=max_priority,
-        created_after=seconds(created_after),
-        created_before=seconds(created_before),
+        created_after=read_time("createdAfter", created_after) if created_after else None,
+        created_before=read_time("createdBefore", created_before) if created_before else None,
         order=order,
     )
     return Json(await service_of(request).jobs.page(actor, wanted, limit=limit, after=after))

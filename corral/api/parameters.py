@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -30,18 +29,6 @@ After = Annotated[str, Query(max_length=MAX_CURSOR, description="The `next` of t
 TIME: Final = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
 """Describes the parameters that `service.times.read_time` reads."""
 Follow = Annotated[bool, Query(description="Go on with what is printed until the end, instead of what is there.")]
-
-
-def seconds(time: datetime | None) -> float | None:
-    """Return a time as seconds since 1970, or None for None.
-
-    Raises InvalidInput for a time without a zone.
-    """
-    if time is None:
-        return None
-    if time.tzinfo is None:
-        raise InvalidInput("invalid-time", "A time needs its zone, such as 2026-01-31T12:00:00Z.")
-    return time.timestamp()
 
 
 def parameters(pairs: list[str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -10,19 +9,20 @@ from fastapi import Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.api.parameters import After, Limit, Name, Ref, seconds
+from corral.api.parameters import TIME, After, Limit, Name, Ref
 from corral.api.routers import router_of
 from corral.model.cordons import CordonView
 from corral.model.receipts import LedgerView, ReceiptView
 from corral.model.records import Page
 from corral.model.views import JobDetail
+from corral.service.times import read_time
 
 router = router_of("yielding")
 
 _PART: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,125}$"
 Engine = Annotated[str, Path(pattern=_PART, description="The engine that has the node.")]
 Node = Annotated[str, Path(pattern=_PART, description="The node's name within its engine.")]
-Since = Annotated[datetime | None, Query(description="Only what yielded at or after this time.")]
+Since = Annotated[str, Query(max_length=50, description=f"Only what yielded at or after this time. {TIME}")]
 Why = Annotated[str, msgspec.Meta(max_length=500)]
 
 
@@ -77,12 +77,13 @@ async def list_receipts(
     request: Request,
     actor: Caller,
     queue: Annotated[str, Query(max_length=200, description="Only where this queue yielded or was yielded to.")] = "",
-    since: Since = None,
+    since: Since = "",
     limit: Limit = 100,
     after: After = "",
 ) -> Json:
     """List the receipts of all jobs, newest first."""
-    found = await service_of(request).receipts.page(actor, queue=queue, since=seconds(since), limit=limit, after=after)
+    begin = read_time("since", since) if since else None
+    found = await service_of(request).receipts.page(actor, queue=queue, since=begin, limit=limit, after=after)
     return Json(found)
 
 

@@ -12,7 +12,7 @@ from corral.cli.accounts import Listing
 from corral.cli.connection import connect
 from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.paging import items
-from corral.cli.since import time_before
+from corral.cli.times import time_of
 from corral.kernel.units import counted, parse_duration
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _row(alert: AlertView) -> tuple[str, ...]:
 @alerts_command.command("history")
 @_matchers_option
 @click.option(
-    "--since", default="7d", show_default=True, metavar="TIME", help="How far to look back, such as 12h or 90d."
+    "--since", default="7d", show_default=True, metavar="TIME", help="From this time or day on, or so far back (12h)."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most alerts to list.")
 @output_option
@@ -80,7 +80,7 @@ def list_history(matchers: Sequence[str], since: str, limit: int, output: str) -
     \b
     corral alerts history --since 30d -m alertname=NodeNotReady
     """
-    begin = time_before(since)
+    begin = time_of("--since", since)
     with connect() as client:
         found = items(client.alert_history, limit, matchers=matchers, begin=begin)
     if show(found, output, names=[each["fingerprint"] for each in found]):

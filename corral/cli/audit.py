@@ -9,7 +9,7 @@ import click
 from corral.cli.connection import connect
 from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.paging import items
-from corral.cli.since import time_before
+from corral.cli.times import time_of
 
 if TYPE_CHECKING:
     from corral.client.schema import AuditRecord
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @click.option("--action", default="", metavar="ACTION", help="Only an action or a kind of them: job.stop, job.")
 @click.option("--resource", default="", metavar="RESOURCE", help="Only a resource or a kind of them: user:ada, user.")
 @click.option("--refused", is_flag=True, help="Only what was refused.")
-@click.option("--since", default="", metavar="DURATION", help="How far to look back, such as 12h or 90d.")
-@click.option("--until", default="", metavar="DURATION", help="Only what is older than this, such as 1h.")
+@click.option("--since", default="", metavar="TIME", help="From this time or day on, or so far back (12h).")
+@click.option("--until", default="", metavar="TIME", help="Until this time or day, or so long ago (1h).")
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most lines to list.")
 @output_option
 def audit_command(
@@ -31,11 +31,12 @@ def audit_command(
 
     \b
     corral audit --since 1d --until 12h
+    corral audit --since 2026-11-27 --until 2026-11-28
     corral audit --refused --by ada
     corral audit --resource queue:research -o json
     """
     which = {"by": by, "action": action, "resource": resource, "refused": refused}
-    times = {"begin": time_before(since), "end": time_before(until, "--until")}
+    times = {"begin": time_of("--since", since), "end": time_of("--until", until)}
     with connect() as client:
         found = items(client.audit, limit, **which, **times)
     if show(found, output, names=[str(each["seq"]) for each in found]):

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ import click
 from corral.cli.benchmark_checks import network_command, platform_command
 from corral.cli.benchmark_history import compared_runs, history_command, is_run, keep_command, keep_results
 from corral.cli.benchmark_scheduler import scheduler_command
+from corral.cli.benchmark_ways import show_compared_ways, show_kept_ways, show_ways
 from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import FORMATS, output_option, paint, say, show, table
@@ -191,13 +193,18 @@ def _carry_out(client: Client, runs: Sequence[Run], machines: Sequence[Machine],
             say(f"Results of {len(results)} nodes are in {file}.")
     if results and not asked["file_only"]:
         _keep(client, results, asked["suite"], suite.outcome.problems)
+    for reason, places in suite.outcome.left_out.items():
+        say(f"{reason} ({', '.join(places[:3])}{f' and {len(places) - 3} more' if len(places) > 3 else ''})")
     for problem in suite.outcome.problems:
         say(paint(problem, "red"))
     shown = [{"node": each.node, "sku": each.sku, "metrics": each.metrics} for each in results]
     if not show(
-        {"results": shown, "problems": suite.outcome.problems}, asked["output"], names=[r.node for r in results]
+        {"results": shown, "problems": suite.outcome.problems, "leftOut": list(suite.outcome.left_out)},
+        asked["output"],
+        names=[r.node for r in results],
     ):
         click.echo(_summary_table(results))
+        show_ways(results)
     return JOB_FAILED if suite.outcome.problems else OK
 
 
@@ -224,12 +231,13 @@ def _programs(client: Client) -> str:
 
 def _summary_table(results: Iterable[NodeResult]) -> str:
     from corral.benchmarks.results.lines import summary
+    from corral.benchmarks.results.matrices import is_way
     from corral.benchmarks.suite.catalogue import unit_of
 
     cells = []
     for metric, (least, middle, most) in summary(results).items():
         unit = unit_of(metric)
-        if unit is not None and unit.unit:
+        if unit is not None and unit.unit and not is_way(metric):
             cells.append((metric, f"{least:.4g}", f"{middle:.4g}", f"{most:.4g}", unit.unit))
     return table(("METRIC", "LEAST", "MEDIAN", "MOST", "UNIT"), cells, right=frozenset({1, 2, 3}))
 
@@ -241,15 +249,21 @@ def _summary_table(results: Iterable[NodeResult]) -> str:
 def compare_command(before: str, after: str, output: str) -> None:
     """Compare the medians of two results files, or of two runs that the server keeps; the largest loss comes first.
 
+    Ways between nodes, and between devices of a node, are matrices below.
+
     \b
     corral benchmark compare last-month.jsonl today.jsonl
     """
     from corral.benchmarks.results.compare import compare
+    from corral.benchmarks.results.matrices import paired
 
     if is_run(before) and is_run(after):
-        changes = compared_runs(before, after)
+        changes, ways = compared_runs(before, after)
+        show_matrices = partial(show_kept_ways, ways)
     else:
-        changes = compare(_read(before), _read(after))
+        old, new = _read(before), _read(after)
+        changes = compare(old, new)
+        show_matrices = partial(show_compared_ways, paired(old, new))
     if show([each._asdict() for each in changes], output, names=[each.metric for each in changes]):
         return
     cells = []
@@ -258,6 +272,7 @@ def compare_command(before: str, after: str, output: str) -> None:
         colour = "" if each.gain is None or abs(each.gain) < 0.05 else "green" if each.gain > 0 else "red"
         cells.append((each.metric, _figure(each.before), _figure(each.after), each.unit, paint(gain, colour)))
     click.echo(table(("METRIC", "BEFORE", "AFTER", "UNIT", "GAIN"), cells, right=frozenset({1, 2})))
+    show_matrices()
 
 
 @benchmark_command.command("baseline")

@@ -15,7 +15,7 @@ from corral.cli.sparkline import sparkline
 if TYPE_CHECKING:
     from corral.benchmarks.results.compare import Change
     from corral.benchmarks.results.lines import NodeResult
-    from corral.client.schema import BenchmarkHistory, BenchmarkOverview, BenchmarkStanding
+    from corral.client.schema import BenchmarkHistory, BenchmarkOverview, BenchmarkStanding, BenchmarkWays
     from corral.client.sync import Client
 
 _MOST_FIGURES: Final = 8000
@@ -107,16 +107,17 @@ def is_run(given: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9-]{1,64}", given) is not None and not Path(given).exists()
 
 
-def compared_runs(before: str, after: str) -> list[Change]:
-    """Return the changes between two runs that the server keeps. Raises NotFound."""
+def compared_runs(before: str, after: str) -> tuple[list[Change], list[BenchmarkWays]]:
+    """Return the changes between two runs that the server keeps, and their single ways. Raises NotFound."""
     from corral.benchmarks.results.compare import Change
     from corral.cli.connection import connect
 
     with connect() as client:
         found = client.compare_benchmarks(before, after)
-    return [
+    changes = [
         Change(each["metric"], each["before"], each["after"], each["unit"], each["gain"]) for each in found["changes"]
     ]
+    return changes, found["ways"]
 
 
 def _show_overview(overview: BenchmarkOverview) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corral.benchmarks.results.lines import NodeResult, of_nodes, told_in
+from corral.benchmarks.results.matrices import to_nodes
 from corral.benchmarks.suite.jobs import Machine, Programs, Run, document_of
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 
@@ -30,6 +31,8 @@ class Outcome:
 
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """What the nodes have not, in a sentence, with the runs that say so; no fault."""
 
     def results(self, machines: Sequence[Machine]) -> list[NodeResult]:
         """The results of the machines that told anything, in the machines' order."""
@@ -166,8 +169,13 @@ class SuiteRun:
             return
         for node, metrics in of_nodes(told, placed, run.benchmark.name).items():
             self.outcome.metrics.setdefault(node, {}).update(metrics)
+        ways = {metric: value for each in told for metric, value in each.metrics.items()}
+        for node, metrics in to_nodes(ways, placed, run.benchmark.name).items():
+            self.outcome.metrics.setdefault(node, {}).update(metrics)
         self._done += 1
         self.outcome.problems += [f"{run.benchmark.name} on {_places(run)}: {problem}" for problem in problems]
+        for reason in sorted({reason for each in told for reason in each.left_out}):
+            self.outcome.left_out.setdefault(f"{run.benchmark.name}: {reason}", []).append(_places(run))
 
     def _log(self, job: str) -> bytes:
         """The end of a job's log."""

@@ -14,6 +14,7 @@ from corral.cli.estimates import estimate_text, forecast_text
 from corral.cli.job_arrays import counted_states, each_job, job_or_array, one_job
 from corral.cli.output import age, devices_of, output_option, paint, say, show, state, table
 from corral.cli.paging import one_page
+from corral.cli.times import time_of
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
 @click.option("--min-priority", type=int, default=None, help="Only jobs of this priority and above.")
 @click.option("--max-priority", type=int, default=None, help="Only jobs of this priority and below.")
+@click.option("--since", default="", metavar="TIME", help="Only jobs submitted after this time or day, or 12h ago.")
+@click.option("--until", default="", metavar="TIME", help="Only jobs submitted before this time or day, or 12h ago.")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
 @click.option("--removed", is_flag=True, help="The lines that removed and long-ended jobs have left (with -u, -n).")
 @click.option(
@@ -65,6 +68,8 @@ def ls_command(
     job_type: str,
     min_priority: int | None,
     max_priority: int | None,
+    since: str,
+    until: str,
     live: bool,
     removed: bool,
     limit: int | None,
@@ -77,12 +82,14 @@ def ls_command(
     corral ls                      the last 50
     corral ls --live               those that wait or run
     corral ls -s failed -u alice   by state and user
+    corral ls --since 2026-11-27   submitted on that day or later
     corral ls --removed            jobs removed by hand or by retention
     corral ls -s failed -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
     bounded = min_priority is not None or max_priority is not None
-    narrowed = bool(wanted or queues or search or tag or labels or job_type or bounded)
+    times = {"created_after": time_of("--since", since), "created_before": time_of("--until", until)}
+    narrowed = bool(wanted or queues or search or tag or labels or job_type or bounded or since or until)
     if removed and (narrowed or order != "newest" or len(users) > 1):
         raise click.UsageError("--removed goes with -n and one -u only.")
     limit = limit or (_SHOWN if output == "table" else _MOST)
@@ -100,6 +107,7 @@ def ls_command(
             }
             asked |= {"label": labels} if labels else {}
             asked |= {"min_priority": min_priority, "max_priority": max_priority} if bounded else {}
+            asked |= {name: at for name, at in times.items() if at}
             page = one_page(client.jobs, limit, **asked, order=order)
     found = page["items"]
     if show(found, output, names=[job["id"] for job in found]):

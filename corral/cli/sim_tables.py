@@ -99,7 +99,7 @@ def _table(outcomes: Sequence[Outcome]) -> str:
             outcome.cell.row,
             outcome.cell.column,
             f"{outcome.ours:,.2f}",
-            f"{outcome.cell.anchor:,.10g}",
+            "-" if outcome.cell.anchor is None else f"{outcome.cell.anchor:,.10g}",
             outcome.cell.unit,
             outcome.cell.bound.words() if outcome.cell.bound else "",
             words[outcome.holds],

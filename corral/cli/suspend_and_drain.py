@@ -12,6 +12,7 @@ from corral.cli.connection import connect
 from corral.cli.job_arrays import each_job, one_job
 from corral.cli.output import age, output_option, paint, say, show, span, table
 from corral.cli.paging import items
+from corral.cli.times import time_of
 from corral.kernel.errors import Conflict
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def resume_command(jobs: Sequence[str], queue: str) -> None:
 @click.command("receipts")
 @click.argument("job", required=False, default="")
 @click.option("--queue", default="", help="Only where this queue yielded or was yielded to.")
-@click.option("--since", default="", metavar="TIME", help="Only since this time (2026-01-31T12:00:00Z).")
+@click.option("--since", default="", metavar="TIME", help="From this time or day on, or so far back (12h).")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @output_option
 def receipts_command(job: str, queue: str, since: str, limit: int, output: str) -> None:
@@ -58,8 +59,9 @@ def receipts_command(job: str, queue: str, since: str, limit: int, output: str) 
     """
     if job and (queue or since):
         raise click.UsageError("--queue and --since go without a JOB.")
+    begin = time_of("--since", since)
     with connect() as client, one_job(client, job):
-        found = items(client.receipts, limit, ref=job, queue=queue, since=since)
+        found = items(client.receipts, limit, ref=job, queue=queue, since=begin)
     if show(found, output, names=[receipt["id"] for receipt in found]):
         return
     if not found:

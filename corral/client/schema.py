@@ -177,6 +177,22 @@ class BenchmarkStandings(TypedDict):
     items: list[BenchmarkStanding]
 
 
+class BenchmarkWays(TypedDict):
+    """Every way between some nodes, or between the devices of one, in two runs: a row for each end from which it leads."""
+
+    benchmark: str
+    node: str
+    """The node whose devices they are; "" for ways between nodes."""
+    unit: str
+    largerIsBetter: bool
+    names: list[str]
+    """The nodes or devices, for rows and for columns."""
+    before: list[list[float | None]]
+    after: list[list[float | None]]
+    gain: list[list[float | None]]
+    """The change for the better as a part of the value before; negative is worse."""
+
+
 class BenchmarkedNode(TypedDict):
     """A node with results."""
 
@@ -2348,6 +2364,7 @@ class BenchmarkComparison(TypedDict):
     before: BenchmarkRunView
     after: BenchmarkRunView
     changes: list[BenchmarkChange]
+    ways: list[BenchmarkWays]
 
 
 class BenchmarkHistory(TypedDict):

@@ -178,9 +178,26 @@ class BenchmarkChange(Record, frozen=True):
     """The change for the better as a part of the value before; negative is worse."""
 
 
+class BenchmarkWays(Record, frozen=True):
+    """Every way between some nodes, or between the devices of one, in two runs: a row for each end from which it leads."""
+
+    benchmark: str
+    node: str
+    """The node whose devices they are; "" for ways between nodes."""
+    unit: str
+    larger_is_better: bool
+    names: tuple[str, ...]
+    """The nodes or devices, for rows and for columns."""
+    before: tuple[tuple[float | None, ...], ...]
+    after: tuple[tuple[float | None, ...], ...]
+    gain: tuple[tuple[float | None, ...], ...]
+    """The change for the better as a part of the value before; negative is worse."""
+
+
 class BenchmarkComparison(Record, frozen=True):
     """Two runs beside each other, the largest loss first."""
 
     before: BenchmarkRunView
     after: BenchmarkRunView
     changes: tuple[BenchmarkChange, ...] = ()
+    ways: tuple[BenchmarkWays, ...] = ()

@@ -16,6 +16,7 @@ from msgspec import structs
 from corral.kernel.errors import InvalidInput
 from corral.model.accounts import QueueRecord
 from corral.model.document_revisions import DocumentRevision
+from corral.model.queue_ancestors import upwards
 from corral.model.queue_specs import pinned_names, queue_spec
 from corral.model.queues import QueueSpec
 from corral.spec.cluster import ClusterDocument
@@ -30,8 +31,6 @@ from corral.spec.storage import StorageDocument
 
 IN_FORCE: Final = "default"
 """The name of the Policy document that is in force."""
-_DEEPEST: Final = 100
-"""Queues above each other that are followed."""
 T = TypeVar("T")
 
 
@@ -149,12 +148,8 @@ def rule_of(
     configuration: Configuration, queue: str, pick: Callable[[QueueDocument | PolicyDocument], T | None]
 ) -> T | None:
     """The rule that holds for a queue: its own, that of the nearest queue above it, or the policy's."""
-    for _ in range(_DEEPEST):
-        found = configuration.queues.get(queue)
-        if found is None:
-            break
+    for _, found in upwards(configuration.queues, queue):
         rule = pick(found)
         if rule is not None:
             return rule
-        queue = found.parent
     return pick(configuration.policy) if configuration.policy is not None else None

@@ -1,11 +1,13 @@
 """The critical path over the ranks of a job: for each stretch between two collectives, what the rank did that came last.
 
-A collective ends on all ranks together. So the time from the end of one to the end of the next is bound by the rank that
-enters the next one last: what that rank did meanwhile is on the path, and the others waited for it.
+A collective ends on all its ranks together. So the time from the end of one to the end of the next is bound by the rank
+that enters the next one last: what that rank did meanwhile is on the path, and the others waited for it. Which ranks a
+collective has is told by its process group where the trace has that, and by when it ends.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
@@ -17,6 +19,8 @@ from corral.profiles.trace_windows import Window
 _MOST_SHIFT: Final = 3
 _LEAST_COMMON: Final = 2
 """Collectives that ranks must have in common."""
+_NEAR: Final = 0.1
+"""The part of a collective's time by which its ends on two ranks may differ where both are in it for a shorter time."""
 _NAMES: Final = 3
 _LEAST_SECONDS: Final = 1e-6
 """Traces tell microseconds; less comes of rounding."""
@@ -35,31 +39,76 @@ class PathPart(NamedTuple):
 
 
 def critical_path(ranks: Sequence[RankReport]) -> list[PathPart]:
-    """The parts of the path, the longest first; none if the ranks have no collectives in common. O(ranks x windows)."""
+    """The parts of the path, the longest first; none if the ranks have no collectives in common.
+
+    The path is followed backwards from the collective that ends last: to the rank that entered it last, through what that
+    rank did before, to its own collective before that, and so on. O(ranks x windows x log windows).
+    """
     if len(ranks) == 1:
         return _summed([(ranks[0].rank, each) for each in ranks[0].windows])
-    aligned = _aligned(ranks)
-    path = []
-    for number in range(min(map(len, aligned), default=0)):
-        entered = [windows[number].entered - offset for windows, offset in zip(aligned, _offsets(aligned), strict=True)]
-        last = max(range(len(ranks)), key=entered.__getitem__)
-        path.append((ranks[last].rank, aligned[last][number]))
-    return _summed(path)
+    steps = _Collectives([each.windows for each in ranks]).backwards()
+    return _summed([(ranks[at].rank, ranks[at].windows[number]) for at, number in steps])
 
 
-def _aligned(ranks: Sequence[RankReport]) -> list[tuple[Window, ...]]:
-    """The windows of all ranks from the first to the last collective that all have; [] if they have none in common.
+_Place = tuple[int, int]
+"""A rank, and the number of one of its windows."""
 
-    A rank may have begun its trace one collective earlier; the clocks of nodes are taken to agree better than half a step.
-    """
-    first = ranks[0].windows
-    shifts = [0, *(_shift(first, each.windows) for each in ranks[1:])]
-    if any(not each.windows for each in ranks):
-        return []
-    begin = max(0, *(-each for each in shifts))
-    cut = [each.windows[begin + shift :] for each, shift in zip(ranks, shifts, strict=True)]
-    count = min(map(len, cut))
-    return [each[:count] for each in cut] if count >= _LEAST_COMMON else []
+
+class _Collectives:
+    """The collectives of all ranks, by what their ranks have in common, on one clock."""
+
+    def __init__(self, windows: Sequence[Sequence[Window]]) -> None:
+        offsets = _offsets(windows)
+        self._spans = [
+            [(each.entered - ahead, each.end - ahead) for each in own]
+            for own, ahead in zip(windows, offsets, strict=True)
+        ]
+        self._windows = windows
+        self._by_kind: dict[tuple[str, str], list[list[tuple[float, int]]]] = {}
+        for at, own in enumerate(windows):
+            for number, each in enumerate(own):
+                if each.collective:
+                    of_kind = self._by_kind.setdefault(_kind(each), [[] for _ in windows])
+                    of_kind[at].append((self._spans[at][number][1], number))
+
+    def backwards(self) -> list[_Place]:
+        """The windows of the path, the last one first; none if fewer than two collectives are of several ranks."""
+        common = [
+            [len(self._same(at, number)) > 1 for number in range(len(own))] for at, own in enumerate(self._windows)
+        ]
+        first = [own.index(True) if True in own else len(own) for own in common]
+        ends = [
+            (self._spans[at][number][1], -at, number)
+            for at, own in enumerate(common)
+            for number in range(len(own))
+            if own[number]
+        ]
+        if not ends:
+            return []
+        _, rank, number = max(ends)
+        rank, path, met = -rank, [], 0
+        left = [len(own) for own in self._windows]  # of each rank, so that none is followed twice
+        while number >= first[rank]:
+            same = [(at, each) for at, each in self._same(rank, number) if each < left[at]]
+            met += len(same) > 1
+            rank, number = max(same, key=lambda place: (self._spans[place[0]][place[1]][0], -place[0]))
+            path.append((rank, number))
+            for at, each in same:
+                left[at] = each
+            number -= 1
+        return path if met >= _LEAST_COMMON else []
+
+    def _same(self, rank: int, number: int) -> list[_Place]:
+        """A collective on its ranks: of each other the one of its kind that ends nearest to it, if they end together."""
+        window, (entered, end) = self._windows[rank][number], self._spans[rank][number]
+        found = [(rank, number)]
+        for at, ends in enumerate(self._by_kind.get(_kind(window), ())):
+            if at == rank or not ends:
+                continue
+            near = _nearest(ends, end)
+            if _together((entered, end), self._spans[at][near]):
+                found.append((at, near))
+        return found
 
 
 def _shift(first: Sequence[Window], other: Sequence[Window]) -> int:
@@ -72,9 +121,49 @@ def _shift(first: Sequence[Window], other: Sequence[Window]) -> int:
     return min(range(-_MOST_SHIFT, _MOST_SHIFT + 1), key=lambda shift: (apart(shift), abs(shift)))
 
 
-def _offsets(aligned: Sequence[Sequence[Window]]) -> list[float]:
-    """By how much each rank's clock is ahead of the first one's, as collectives end together."""
-    return [median(one.end - two.end for one, two in zip(each, aligned[0], strict=True)) for each in aligned]
+def _offsets(windows: Sequence[Sequence[Window]]) -> list[float]:
+    """By how much each rank's clock is ahead of the first one's, as collectives end together.
+
+    A rank may have begun its trace some collectives earlier; the clocks of nodes are taken to agree better than half a
+    step. Where more collectives end together without it, as of ranks of different groups, no difference is assumed.
+    """
+    found = [0.0]
+    for each in windows[1:]:
+        shift = _shift(windows[0], each)
+        pairs = zip(windows[0][max(0, -shift) :], each[max(0, shift) :], strict=False)
+        same = [two.end - one.end for one, two in pairs if _kind(one) == _kind(two)]
+        candidates = [median(same), 0.0] if same else [0.0]
+        found.append(max(candidates, key=lambda ahead: _agreement(windows[0], each, ahead)))
+    return found
+
+
+def _agreement(one: Sequence[Window], other: Sequence[Window], ahead: float) -> tuple[int, float]:
+    """How many collectives of two ranks end together if the other's clock is ahead, and how exactly."""
+    ends = sorted((each.end - ahead, number) for number, each in enumerate(other))
+    apart = []
+    for each in one:
+        near = other[_nearest(ends, each.end)]
+        span = (near.entered - ahead, near.end - ahead)
+        if _kind(near) == _kind(each) and _together((each.entered, each.end), span):
+            apart.append(abs(each.end - span[1]))
+    return len(apart), -sum(apart)
+
+
+def _kind(window: Window) -> tuple[str, str]:
+    return window.group, window.operation
+
+
+def _nearest(ends: Sequence[tuple[float, int]], end: float) -> int:
+    """The number beside the end that is nearest, of some in order."""
+    place = bisect.bisect_left(ends, (end, 0))
+    return min(ends[max(0, place - 1) : place + 1], key=lambda each: abs(each[0] - end))[1]
+
+
+def _together(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two spans may be of one collective: its ranks are in it at the same time, and leave it together."""
+    both = min(one[1], other[1]) - max(one[0], other[0])
+    longest = max(one[1] - one[0], other[1] - other[0])
+    return both >= 0 and abs(one[1] - other[1]) <= max(both, _NEAR * longest)
 
 
 def _summed(path: Sequence[tuple[str, Window]]) -> list[PathPart]:

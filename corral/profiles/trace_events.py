@@ -29,6 +29,10 @@ class Event(NamedTuple):
     length: float
     bytes: float = 0.0
     """The bytes that a copy moved, where the trace tells them."""
+    group: str = ""
+    """The ranks of a collective's process group, or its name, as PyTorch tells them; "" where it does not, as of gloo."""
+    operation: str = ""
+    """The collective and the type of its elements, where the trace tells them."""
 
     @property
     def end(self) -> float:
@@ -104,8 +108,9 @@ def _event(found: dict[str, Any]) -> Event:
     begin, length = number(found.get("ts")), number(found.get("dur", 0))
     if length < 0:
         raise refused("an event in it has a negative length")
-    args = found.get("args")
-    size = args.get("bytes", 0) if isinstance(args, dict) else 0
+    told = found.get("args")
+    args = told if isinstance(told, dict) else {}
+    size = args.get("bytes", 0)
     return Event(
         _text(found.get("name")),
         _text(found.get("cat")),
@@ -114,6 +119,8 @@ def _event(found: dict[str, Any]) -> Event:
         begin,
         length,
         float(size) if isinstance(size, int | float) and 0 <= size <= _MOST_NUMBER else 0.0,
+        _text(args.get("Process Group Ranks") or args.get("Process Group Name")),
+        f"{_text(args.get('Collective name'))} {_text(args.get('dtype'))}".strip(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -12,6 +13,10 @@ from corral.profiles.trace_events import Event
 
 MOST_WINDOWS: Final = 2_000
 _NAMES: Final = 3
+_BETWEEN_TWO: Final = re.compile(
+    r"(?:[a-z]+:)?_?(?:i?send|i?recv|recv_any_source|sendrecv)\b|ncclDevKernel_SendRecv|ncclKernel_SendRecv"
+)
+"""A message from one rank to another: one calls it a send, the other a receive."""
 
 
 class Window(NamedTuple):
@@ -26,6 +31,10 @@ class Window(NamedTuple):
     """Seconds of computing, exposed communication, copies, waits for data, and idle."""
     names: tuple[tuple[str, float], ...]
     """The operators or kernels with the most time of their own."""
+    group: str = ""
+    """The process group of the collective, where the trace tells it."""
+    operation: str = ""
+    """What the ranks of a collective have in common beside its group."""
 
 
 def windows_of(
@@ -45,8 +54,16 @@ def windows_of(
         idle = max(0.0, (at - (ends[number - 1] if number else begin)) / 1e6 - sum(taken))
         entered, name = (ended[number].begin, ended[number].name) if ended else (end, "")
         three = tuple((each, seconds / 1e6) for each, seconds in names[number].most_common(_NAMES))
-        made.append(Window(at / 1e6, entered / 1e6, name, (taken[0], taken[1], taken[2], taken[3], idle), three))
+        of, what = (ended[number].group, _operation(ended[number])) if ended else ("", "")
+        five = (taken[0], taken[1], taken[2], taken[3], idle)
+        made.append(Window(at / 1e6, entered / 1e6, name, five, three, of, what))
     return tuple(made)
+
+
+def _operation(event: Event) -> str:
+    """What a collective is called on all its ranks."""
+    told = event.operation or event.name
+    return "message" if _BETWEEN_TWO.match(told) or _BETWEEN_TWO.match(event.name) else told
 
 
 def _sums(part: Sequence[Interval], begin: float, ends: Sequence[float]) -> list[float]:

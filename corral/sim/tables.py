@@ -76,14 +76,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table; without a bound it is only reported."""
+    """One figure of a table; without a bound, or without a printed figure, it is only reported."""
 
     table: str
     mode: str
     row: str
     column: str
     unit: str
-    anchor: float
+    anchor: float | None
+    """The printed figure; None where none is printed for the same data."""
     bound: Bound | None
     policy: str = ""
     """The policy that a row of mode honest plays, as `corral sim run --policy` names it; fixed before it is measured."""
@@ -99,8 +100,9 @@ class Outcome:
 
     @property
     def holds(self) -> bool | None:
-        """Return whether the bound is held; None without a bound."""
-        return None if self.cell.bound is None else self.cell.bound.holds(self.ours, self.cell.anchor)
+        """Return whether the bound is held; None without a bound or a printed figure."""
+        cell = self.cell
+        return None if cell.bound is None or cell.anchor is None else cell.bound.holds(self.ours, cell.anchor)
 
     def record(self) -> dict[str, object]:
         """Return the row that `-o json` prints."""
@@ -135,13 +137,17 @@ def _cells(table: dict[str, Any], row: dict[str, Any]) -> Iterator[Cell]:
     kinds = [kind for kind in (*_BOUNDS, "must_be") if kind in row]
     if len(kinds) > 1:
         raise ValueError(f"the bound of {row['name']}")
-    for column, anchor in row["anchor"].items():
+    unprinted = dict.fromkeys(row.get("unprinted", ()))
+    if both := unprinted.keys() & row["anchor"].keys():
+        raise ValueError(f"the printed figure of {min(both)}")
+    for column, anchor in (row["anchor"] | unprinted).items():
         bound = None
-        if kinds and column not in row.get("reported", ()):
+        if kinds and anchor is not None and column not in row.get("reported", ()):
             bound = _bound(kinds[0], row[kinds[0]], column)
         unit = table["units"][column] if "units" in table else table["unit"]
         policy = row["policy"] if table["mode"] == HONEST else ""
-        yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound, policy)
+        printed = None if anchor is None else float(anchor)
+        yield Cell(table["name"], table["mode"], row["name"], column, unit, printed, bound, policy)
 
 
 def _bound(kind: str, said: Any, column: str) -> Bound:

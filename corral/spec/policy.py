@@ -57,7 +57,8 @@ class PolicyDocument(SpecModel):
     preset: PartName = Field(
         "",
         description="hived takes HiveD's own order and tie-breaks, for clusters that come from HiveD; gavel, "
-        "gavel-makespan, gavel-finish-time and gavel-cost share the time of several models of device among jobs; any other "
+        "gavel-makespan, gavel-finish-time and gavel-cost share the time of several models of device among jobs, and allox "
+        "gives each job the model at which their mean completion time is shortest; any other "
         "is the name of a policy that an installed package brings, in place of order.",
     )
     lazy_preemption: bool = Field(

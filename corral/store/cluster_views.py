@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from corral.kernel.errors import TooLarge
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Node
+from corral.model.queue_ancestors import cache_default, upwards
 from corral.model.runs import TaskRun
 from corral.store import tables
 from corral.store.database import Database, rows
@@ -73,23 +74,13 @@ def too_much_code(user: str, kept: int, size: int, most: int) -> TooLarge:
     )
 
 
-def _chain(queues: Mapping[str, _Queue], name: str) -> Iterator[tuple[str, _Queue]]:
-    """A queue and its ancestors, from the queue upwards."""
-    for _ in range(len(queues)):
-        queue = queues.get(name)
-        if queue is None:
-            return
-        yield name, queue
-        name = queue.parent
-
-
 def _bounded(queues: Mapping[str, _Queue]) -> dict[str, str]:
     """The queues whose jobs are limited, each with all limits that apply to it as one text."""
     found = {}
     for name in queues:
         bounds = [
             (above, each.limit, each.borrowing_limit, each.user_limit, each.group_limit)
-            for above, each in _chain(queues, name)
+            for above, each in upwards(queues, name)
             if each.bounds
         ]
         if bounds:
@@ -101,19 +92,9 @@ def _most_priority(queues: Mapping[str, _Queue]) -> dict[str, tuple[int, str]]:
     """By queue, the lowest maxPriority of it and its ancestors, with the name of the queue that sets it."""
     found = {}
     for name in queues:
-        said = [(each.max_priority, above) for above, each in _chain(queues, name) if each.max_priority is not None]
+        said = [(each.max_priority, above) for above, each in upwards(queues, name) if each.max_priority is not None]
         if said:
             found[name] = min(said, key=lambda one: one[0])
-    return found
-
-
-def _compile_cache(queues: Mapping[str, _Queue]) -> dict[str, tuple[str, str]]:
-    """By queue, the compileCache of it or of its nearest ancestor that has one, with the name of that queue."""
-    found = {}
-    for name in queues:
-        said = ((each.compile_cache, above) for above, each in _chain(queues, name) if each.compile_cache is not None)
-        if (nearest := next(said, None)) is not None:
-            found[name] = nearest
     return found
 
 
@@ -243,7 +224,7 @@ class ClusterViews(Database):
             parents={name: queue.parent for name, queue in queues.items() if queue.parent},
             bounded=_bounded(queues),
             most_priority=_most_priority(queues),
-            compile_cache=_compile_cache(queues),
+            compile_cache={name: said for name in queues if (said := cache_default(queues, name)) is not None},
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:

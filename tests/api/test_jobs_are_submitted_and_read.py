@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,22 @@ def test_pages_show_every_job_once_in_order_and_filters_narrow_them(server: Serv
             client.jobs(order="sideways")
         with pytest.raises(InvalidInput):
             client.jobs(after="not-a-cursor")
+
+
+def test_jobs_are_narrowed_to_those_submitted_within_days_and_times(server: Server) -> None:
+    with server.client("kim") as kim:
+        made = kim.submit(job("dated"))
+
+        def found(**times: Any) -> list[str]:
+            return [each["id"] for each in kim.jobs(user="kim", **times)["items"]]
+
+        assert found(created_after="2026-01-01", created_before="2100-01-01") == [made["id"]]
+        assert found(created_after="2026-01-01T00:00:00+02:00") == [made["id"]]
+        assert found(created_after="2100-01-01") == found(created_before="2026-01-01T00:00:00Z") == []
+        assert found(created_before=made["createdAt"]) == []
+        for wrong in ("noon", "1e999", "-1", "2026-13-01", "9" * 50):
+            with pytest.raises(InvalidInput, match="is a time such as"):
+                found(created_after=wrong)
 
 
 def test_stop_restart_scale_are_written_as_what_people_want(server: Server, alice: Client) -> None:

@@ -69,6 +69,8 @@ CASES = {
     "help": (0, ["--help"]),
     "help of a command": (0, ["submit", "--help"]),
     "a list": (0, ["ls"]),
+    "those since a day": (0, ["ls", "--since", "2026-01-01", "--until", "2100-01-01T00:00:00Z"]),
+    "those since no time": (2, ["ls", "--since", "noon"]),
     "one job": (0, ["get", "mine"]),
     "its events": (0, ["events", "mine"]),
     "a good file": (0, ["validate", "job.yaml"]),

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 from corral.cli.command_table import COMMANDS, corral
 from corral.cli.output import age, span, table
 from corral.cli.suspend_and_drain import receipts_table
+from corral.cli.times import seconds_of, time_of
+from corral.kernel.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,29 @@ def test_completion_scripts_name_the_command(shell: str) -> None:
 
 def test_a_mistyped_command_is_answered_with_the_one_that_was_meant() -> None:
     assert "'submit'" in CliRunner().invoke(corral, ["sumbit"]).output
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-01-02", 1767312000.0),
+        ("2026-01-02T00:00:00Z", 1767312000.0),
+        ("2026-01-02T01:00", 1767315600.0),
+        ("2026-01-02T00:00:00+01:00", 1767308400.0),
+        ("1h30m", 1767312000.0 - 5400),
+        ("90d", 1767312000.0 - 90 * 86400),
+        ("", None),
+    ],
+)
+def test_a_time_is_a_day_a_time_or_so_long_ago(
+    text: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1767312000.0)
+    assert seconds_of("--since", text) == seconds
+
+
+def test_what_is_no_time_is_refused_by_the_name_of_its_option() -> None:
+    assert time_of("--since", "2026-01-02") == "2026-01-02T00:00:00.000Z"
+    for wrong in ("noon", "2026-13-01", "9" * 400, "nan", "-5m"):
+        with pytest.raises(InvalidInput, match=r"--until .* is not a time"):
+            time_of("--until", wrong)

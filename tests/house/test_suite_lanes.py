@@ -35,6 +35,17 @@ def test_the_pool_with_the_most_work_left_comes_first_and_stays_in_one_lane() ->
     ]
 
 
+def test_a_lane_goes_through_a_pool_in_a_row_so_that_its_set_up_ends_with_the_last_file() -> None:
+    plan = Plan({POOLED[0]: 30.0, POOLED[1]: 1.0, FILES[0]: 20.0, FILES[1]: 3.0}, pools)
+    waiting, given_out = [*FILES, *POOLED], []
+    while waiting:
+        chosen = plan.choose("one", waiting)
+        assert chosen is not None
+        waiting.remove(chosen)
+        given_out.append(chosen)
+    assert given_out == [*POOLED, *FILES], "though one file has more work left than the pool after its first"
+
+
 def test_a_lane_gets_nothing_when_all_that_waits_is_in_the_pool_of_another() -> None:
     plan = Plan({}, pools)
     assert plan.choose("one", POOLED) == POOLED[0]

@@ -63,7 +63,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
             _BROWSER.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running() -> Iterator[Portal]:
     """A server with two racks of described devices; all users' tasks may reach its folder."""
     if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():

@@ -77,6 +77,27 @@ def test_two_runs_are_compared(page: Page, runs: list[str]) -> None:
     expect(changes.get_by_role("row", name=TRIAD)).to_contain_text("0.0 %")
 
 
+def test_single_ways_of_two_runs_are_matrices(page: Page, portal: Portal) -> None:
+    runs = []
+    for rate in (4.0, 3.0):
+        lines = [
+            {"node": "local/a", "metrics": {"tcp-bw/to_local+b_bw:0": rate, "peer-bw/peer_0_1_bw:0": 20.0}},
+            {"node": "local/b", "metrics": {"tcp-bw/to_local+a_bw:0": 4.0}},
+        ]
+        runs.append(portal.client.keep_benchmark(lines, suite="full")["id"])
+    page.goto(f"/benchmarks?before={runs[0]}&after={runs[1]}")
+    nodes = page.get_by_role("table", name="tcp-bw between nodes")
+    expect(nodes.get_by_role("row", name="0 local/a")).to_contain_text("◆ 3-25.0 %")
+    expect(nodes.get_by_title("local/a to local/b: 4 before, 3 after")).to_be_visible()
+    expect(nodes.get_by_role("row", name="1 local/b")).not_to_contain_text("◆")
+    devices = page.get_by_role("table", name="peer-bw between the devices of local/a")
+    expect(devices.get_by_title("device 0 to device 1: 20 before, 20 after")).to_have_text("20")
+    expect(page.get_by_role("table", name="Two runs compared").get_by_role("row", name="to_local")).to_have_count(0)
+    assert findings(page) == []
+    for run in runs:
+        portal.client.remove_benchmark(run)
+
+
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1440, "light")])
 def test_it_can_be_read_on_any_screen(
     browser: Browser, portal: Portal, runs: list[str], theme: Theme, width: int, tmp_path: Path

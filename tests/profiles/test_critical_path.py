@@ -78,3 +78,89 @@ def test_a_path_is_never_longer_than_the_traces_and_its_shares_add_up_to_one(wor
     longest = sum(max(each) for each in zip(*work, strict=True)) / 1000
     computed = sum(each.seconds for each in path if each.part == "computing")
     assert computed == pytest.approx(longest)
+
+
+def in_group(ranks: list[int], begin: float, end: float) -> dict[str, Any]:
+    """An all-reduce of a process group on a device, as PyTorch tells it of NCCL."""
+    args = {
+        "Collective name": "allreduce",
+        "dtype": "Float",
+        "Process Group Name": "3",
+        "Process Group Ranks": str(ranks),
+    }
+    return span("ncclDevKernel_AllReduce_Sum_f32_RING_LL", begin, end, "kernel", thread=9) | {"args": args}
+
+
+def of_group(name: str, ranks: list[int], work: float, step: float, count: int) -> RankReport:
+    """A rank of a group whose steps take so long, of which it computes `work`."""
+    spans = []
+    for begin in (number * step for number in range(count)):
+        spans += [span("gemm", begin, begin + work, "kernel"), in_group(ranks, begin + work, begin + step)]
+    return told(*spans, rank=name)
+
+
+def test_ranks_of_another_group_are_not_waited_for_even_where_they_end_at_the_same_time() -> None:
+    """Both groups end their steps together; the last one to enter is of the other group in each of them."""
+    first = [of_group("worker-0", [0, 1], 10, 50, 8), of_group("worker-1", [0, 1], 40, 50, 8)]
+    other = [of_group("worker-2", [2, 3], 45, 50, 8), of_group("worker-3", [2, 3], 20, 50, 8)]
+    ended = {each.rank for each in critical_path([*first, *other])}
+    assert len(ended) == 1, "a path stays in its group where groups have nothing in common"
+    longer = of_group("worker-1", [0, 1], 40, 50, 9), of_group("worker-0", [0, 1], 10, 50, 9)
+    assert shares(critical_path([*longer, *other]))[0] == ("worker-1", "computing", 0.8)
+
+
+def exchanges(
+    name: str, steps: Sequence[Sequence[tuple[float, float]]], step: float, what: str = "gloo:all_reduce"
+) -> RankReport:
+    """A rank with so many collectives in each step (entered, end), then one of all ranks; without groups, as of gloo."""
+    spans = []
+    for number, own in enumerate(steps):
+        begin, last = number * step, 0.0
+        for entered, end in [*own, (own[-1][1] if own else 0.0, step)]:
+            spans += [
+                span("aten::mm", begin + last, begin + entered),
+                span(
+                    "gloo:barrier" if end == step else what, begin + entered, begin + end, "user_annotation", thread=2
+                ),
+            ]
+            last = end
+    return told(*spans, rank=name)
+
+
+def test_groups_without_names_are_told_apart_by_when_they_end() -> None:
+    one = [[(10, 60)]] * 6, [[(58, 60)]] * 6
+    other = [[(5, 12), (17, 24), (26, 32)]] * 6, [[(10, 12), (20, 24), (30, 32)]] * 6
+    ranks = [exchanges(f"worker-{at}", each, 65) for at, each in enumerate((*one, *other))]
+    path = critical_path(ranks)
+    assert shares(path)[0][:2] == ("worker-1", "computing") and shares(path)[0][2] > 0.8
+    assert {each.rank for each in path if each.part == "computing"} == {"worker-1"}
+
+
+def test_who_receives_waits_for_who_sends() -> None:
+    sender = exchanges("worker-0", [[(50, 51)]] * 5, 60, "gloo:send")
+    receiver = exchanges("worker-1", [[(5, 51)]] * 5, 60, "gloo:recv")
+    path = critical_path([sender, receiver])
+    assert shares(path)[0][:2] == ("worker-0", "computing")
+    assert {each.rank for each in path if each.part == "computing"} == {"worker-0"}
+
+
+def test_a_rank_that_sends_and_goes_on_does_not_wait_for_who_receives_later() -> None:
+    sender = exchanges("worker-0", [[(2, 3)]] * 5, 60, "gloo:send")
+    receiver = exchanges("worker-1", [[(55, 56)]] * 5, 60, "gloo:recv")
+    path = critical_path([sender, receiver])
+    assert shares(path)[0][:2] == ("worker-1", "computing") and shares(path)[0][2] > 0.8
+
+
+_TIMES = st.lists(st.tuples(st.integers(0, 999), st.integers(0, 60)), min_size=1, max_size=12)
+
+
+@given(
+    st.lists(st.tuples(_TIMES, st.sampled_from(["gloo:all_reduce", "gloo:send", "gloo:recv"])), min_size=1, max_size=5)
+)
+def test_any_traces_have_a_path_that_ends(given: list[tuple[list[tuple[int, int]], str]]) -> None:
+    ranks = [
+        told(*(span(name, begin, begin + took, "user_annotation") for begin, took in spans), rank=f"worker-{at}")
+        for at, (spans, name) in enumerate(given)
+    ]
+    path = critical_path(ranks)
+    assert not path or sum(each.share for each in path) == pytest.approx(1)

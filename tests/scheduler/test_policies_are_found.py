@@ -165,12 +165,12 @@ def test_what_is_no_policy_is_refused_with_the_reason(name: str, said: str) -> N
 def test_an_unknown_name_is_answered_with_those_that_can_stand_there() -> None:
     with pytest.raises(
         InvalidInput,
-        match=r"one of: deadline, fair, fewest-tasks, .*, priority, random, shockwave, smallest, .*srsf, srtf, undecided",
+        match=r"one of: allox, deadline, fair, .*, priority, random, shockwave, smallest, .*srsf, srtf, undecided",
     ) as refused:
         find_policy("fairest")
     assert refused.value.code == "unknown-policy" and "pairs" not in refused.value.message
     with pytest.raises(
-        InvalidInput, match=r"no allot part 'pair'; choose one of: as-many-as-fit, gavel, .*, goodput, pairs"
+        InvalidInput, match=r"no allot part 'pair'; choose one of: allox, as-many-as-fit, gavel, .*, goodput, pairs"
     ):
         find_allot("pair")
     said = "pairs is installed, but is no preempt part; choose one of: half, newest, order, rules"

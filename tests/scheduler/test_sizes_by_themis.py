@@ -68,6 +68,21 @@ def test_the_job_that_was_treated_worst_gets_most_of_what_is_auctioned() -> None
     assert life.sizes()["late"] > life.sizes()["early"] >= 1
 
 
+def test_a_job_bids_by_the_throughput_that_it_declares() -> None:
+    part = ThemisSizes(fairness=0.0, lease_seconds=60.0)
+    life = Life([node("n1", devices=16)], policy=Policy("themis", preemption=True, allot=part))
+    flat, scales = (
+        tuple((size, 1, speed) for size, speed in of) for of in (((1, 1.0), (16, 1.1)), ((1, 1.0), (16, 16.0)))
+    )
+    declared = {"flat": flat, "scales": scales}
+    life.submit(*(gang(name, role(16, minimum=1), scaling=profile) for name, profile in declared.items()))
+    life.settle(0.0)
+    for now in (61.0, 122.0):
+        life.settle(now)
+    sizes = life.sizes()
+    assert sizes["scales"] > sizes["flat"] >= 1 and sum(sizes.values()) == 16
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=6),
     st.floats(0.0, 1.0),

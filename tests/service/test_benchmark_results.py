@@ -73,6 +73,24 @@ async def test_two_runs_are_compared_and_one_is_removed(service: Service, store:
     assert audited.count("benchmark.change") == 3
 
 
+async def test_single_ways_are_matrices_of_the_comparison_and_no_measurements_of_the_overview(
+    service: Service, clock: VirtualClock
+) -> None:
+    runs = []
+    for rate in (4.0, 1.0):
+        way = {"tcp-bw/to_local+b_bw:0": rate}, {"tcp-bw/to_local+a_bw:0": 2.0}
+        lines = tuple(BenchmarkNodeResult(node, each, "small") for node, each in zip(NODES, way, strict=False))
+        runs.append((await service.benchmarks.keep(ROOT, BenchmarkResults(lines))).id)
+        clock.advance(60)
+    found = await service.benchmarks.comparison(ROOT, *runs)
+    (ways,) = found.ways
+    assert (found.changes, ways.benchmark, ways.node, ways.unit) == ((), "tcp-bw", "", "GB/s")
+    assert ways.names == ("local/a", "local/b")
+    assert (ways.before, ways.after) == (((None, 4), (2, None)), ((None, 1), (2, None)))
+    assert ways.gain == ((None, -0.75), (0, None))
+    assert (await service.benchmarks.overview(ROOT)).metrics == ()
+
+
 async def test_a_run_is_sent_in_several_calls(service: Service) -> None:
     run = await service.benchmarks.keep(ROOT, results(100))
     more = msgspec.structs.replace(results(1, 2, run=run.id), problems=())

@@ -90,8 +90,8 @@ def test_a_job_that_fits_no_model_is_refused() -> None:
         play(job("a", 100.0, devices=2, v100=1, k80=0))
 
 
-@pytest.mark.parametrize("policy", ["gavel", "gavel-makespan", "gavel-finish-time", "gavel-cost"])
-def test_every_objective_plays_a_trace_to_its_end_and_again_alike(policy: str) -> None:
+@pytest.mark.parametrize("policy", ["gavel", "gavel-makespan", "gavel-finish-time", "gavel-cost", "allox"])
+def test_every_policy_of_models_plays_a_trace_to_its_end_and_again_alike(policy: str) -> None:
     jobs = [
         job(f"j{at}", 300.0 + 100 * at, at=100.0 * at, devices=1 + at % 2, v100=1, k80=0.2 + at % 3 * 0.3)
         for at in range(6)

@@ -1,9 +1,10 @@
 """Assign test files to lanes (pytest-xdist workers), and order them.
 
 A file is never split: its module fixtures are made once. Files that share an expensive set-up (a Kubernetes control
-plane, a Hadoop cluster, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane
-may take, the one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short
-(LPT; Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+plane, a Hadoop cluster, the portal's server) belong to a *pool*. They run in one lane and in a row, as daemons without a
+test use processor time too. Of the pools and files that a lane may take, the one with the most work left comes first, by
+the seconds of an earlier run: that keeps the end of a run short (LPT; Graham, "Bounds on Multiprocessing Timing
+Anomalies", 1969).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Plan:
     seconds: Mapping[str, float]
     pool_of: Callable[[str], str] = pool_of
     owners: dict[str, str] = field(default_factory=dict)
+    inside: dict[str, str] = field(default_factory=dict)
+    """The pool whose files a lane runs now. It goes through them in a row, so that their set-up ends with the last."""
 
     def choose(self, lane: str, waiting: Iterable[str]) -> str | None:
         """The file that a lane takes next; None when all waiting ones are in other lanes' pools."""
@@ -61,13 +64,17 @@ class Plan:
                 first_of.setdefault(group, file)
         if not work:
             return None
-        group = max(work, key=work.__getitem__)
-        if group == self.pool_of(first_of[group]):
+        group = self.inside.get(lane, "")
+        if group not in work:
+            group = max(work, key=work.__getitem__)
+        self.inside[lane] = self.pool_of(first_of[group])
+        if self.inside[lane]:
             self.owners[group] = lane
         return first_of[group]
 
     def forget(self, lane: str) -> None:
         """Give a crashed lane's pools to others."""
+        self.inside.pop(lane, None)
         self.owners = {pool: owner for pool, owner in self.owners.items() if owner != lane}
 
 

@@ -7,11 +7,17 @@ import { keepPage } from './lib/offline';
 import { startTheme } from './lib/theme';
 import { client, router } from './router';
 import './styles.css';
+import { startLanguage, useLanguage } from './texts/language';
+
+/** The whole portal, which is drawn anew when the reader chooses another language. */
+function Portal() {
+  return (
+    <QueryClientProvider client={client}>
+      <RouterProvider key={useLanguage()} router={router} />
+    </QueryClientProvider>
+  );
+}
 
 startTheme();
 keepPage();
-createRoot(document.getElementById('root')!).render(
-  <QueryClientProvider client={client}>
-    <RouterProvider router={router} />
-  </QueryClientProvider>,
-);
+void startLanguage().then(() => createRoot(document.getElementById('root')!).render(<Portal />));

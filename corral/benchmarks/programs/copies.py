@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from corral.benchmarks.programs.accelerator import torch_with_devices
 from corral.benchmarks.programs.given import Given, best_seconds
 
 
 def measure(given: Given) -> dict[str, float]:
-    """Return bandwidths in GB/s. Raises RuntimeError where PyTorch finds no device."""
-    import torch
-
-    if not torch.cuda.is_available():
-        raise RuntimeError("PyTorch finds no device here")
+    """Return bandwidths in GB/s. Raises NotMeasurable where the task has no device."""
+    torch = torch_with_devices()
     device = torch.device("cuda", given.local_rank % torch.cuda.device_count())
     size, repeat = given.parameters["size_mib"] * 2**20, given.parameters["repeat"]
     host = torch.randint(0, 255, (size,), dtype=torch.uint8).pin_memory()

@@ -6,6 +6,10 @@ import time
 from typing import Any, NamedTuple
 
 
+class NotMeasurable(Exception):
+    """What is to be measured is not there, which is no fault; the message is a sentence."""
+
+
 class Given(NamedTuple):
     """What a measurement is told."""
 

@@ -20,11 +20,14 @@ import tempfile
 from collections.abc import Sequence
 from types import FrameType
 
-from corral.benchmarks.programs.given import Given
+from corral.benchmarks.programs.given import Given, NotMeasurable
 
 MARK = "CORRAL-BENCHMARK "
 """What the line of figures begins with."""
 _LONGEST_PROBLEM = 300
+
+Measured = tuple[dict[str, float], str, str]
+"""The figures of a process, what went wrong, and why nothing could be measured, which is no fault."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,14 +48,14 @@ def main(argv: Sequence[str]) -> int:
         size = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
         local = int(os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
         os.environ.update(_known(given, rank, size, local))
-        figures, problem = _measured(given, rank, size, local)
-        _tell(given.name, [(rank, figures, problem)])
-        return 1 if problem else 0
+        measured = _measured(given, rank, size, local)
+        _tell(given.name, [(rank, measured)])
+        return 1 if measured[1] else 0
     if given.one >= 0:
-        figures, problem = _measured(given, *_place(given, given.one), given.one)
+        measured = _measured(given, *_place(given, given.one), given.one)
         with open(given.into, "w", encoding="utf-8") as file:
-            json.dump([figures, problem], file)
-        return 1 if problem else 0
+            json.dump(measured, file)
+        return 1 if measured[1] else 0
     return _run_processes(given, list(argv))
 
 
@@ -64,15 +67,17 @@ def _place(given: argparse.Namespace, local: int) -> tuple[int, int]:
     return task * given.processes + local, len(given.gang.split(",")) * given.processes
 
 
-def _measured(given: argparse.Namespace, rank: int, size: int, local: int) -> tuple[dict[str, float], str]:
+def _measured(given: argparse.Namespace, rank: int, size: int, local: int) -> Measured:
     addresses = tuple(filter(None, given.gang.split(",")))
     models = tuple(filter(None, given.models.split(",")))
     try:
         program = importlib.import_module(f"{__spec__.parent}.{given.program}")
         found = program.measure(Given(rank, size, local, addresses, given.parameters, models))
-        return {name: float(value) for name, value in found.items()}, ""
+        return {name: float(value) for name, value in found.items()}, "", ""
+    except NotMeasurable as error:
+        return {}, "", str(error)[:_LONGEST_PROBLEM]
     except Exception as error:
-        return {}, f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM]
+        return {}, f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM], ""
 
 
 def _run_processes(given: argparse.Namespace, argv: list[str]) -> int:
@@ -84,7 +89,7 @@ def _run_processes(given: argparse.Namespace, argv: list[str]) -> int:
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
-    results: list[tuple[int, dict[str, float], str]] = []
+    results: list[tuple[int, Measured]] = []
     with tempfile.TemporaryDirectory() as folder:
         for local in range(given.processes):
             into = os.path.join(folder, str(local))
@@ -96,9 +101,9 @@ def _run_processes(given: argparse.Namespace, argv: list[str]) -> int:
             )
         for local, process in enumerate(running):
             code = process.wait()
-            results.append((_place(given, local)[0], *_read(os.path.join(folder, str(local)), code)))
+            results.append((_place(given, local)[0], _read(os.path.join(folder, str(local)), code)))
     _tell(given.name, results)
-    return 1 if any(problem for _, _, problem in results) else 0
+    return 1 if any(problem for _, (_, problem, _) in results) else 0
 
 
 def _variables(given: argparse.Namespace, local: int) -> dict[str, str]:
@@ -118,23 +123,24 @@ def _known(given: argparse.Namespace, rank: int, size: int, local: int) -> dict[
     return known
 
 
-def _read(path: str, code: int) -> tuple[dict[str, float], str]:
+def _read(path: str, code: int) -> Measured:
     try:
         with open(path, encoding="utf-8") as file:
-            figures, problem = json.load(file)
+            figures, problem, reason = json.load(file)
     except (OSError, ValueError):
         ended = f"signal {-code}" if code < 0 else f"code {code}"
-        return {}, f"the process ended with {ended} and told nothing"
-    return figures, problem
+        return {}, f"the process ended with {ended} and told nothing", ""
+    return figures, problem, reason
 
 
-def _tell(name: str, results: list[tuple[int, dict[str, float], str]]) -> None:
+def _tell(name: str, results: list[tuple[int, Measured]]) -> None:
     metrics: dict[str, float] = {}
-    for rank, figures, _ in results:
+    for rank, (figures, _, _) in results:
         metrics |= {f"{name}/{metric}:{rank}": round(value, 6) for metric, value in figures.items()}
-    problems = [f"rank {rank}: {problem}" for rank, _, problem in results if problem]
+    problems = [f"rank {rank}: {problem}" for rank, (_, problem, _) in results if problem]
+    left_out = sorted({reason for _, (_, _, reason) in results if reason})
     metrics[f"{name}/return_code"] = 1 if problems else 0
-    print(MARK + json.dumps({"metrics": metrics, "problems": problems}), flush=True)
+    print(MARK + json.dumps({"metrics": metrics, "problems": problems, "leftOut": left_out}), flush=True)
 
 
 if __name__ == "__main__":

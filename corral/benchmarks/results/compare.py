@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from corral.benchmarks.results.lines import NodeResult, summary
+from corral.benchmarks.results.matrices import is_way
 from corral.benchmarks.suite.catalogue import unit_of
 
 
@@ -21,10 +22,13 @@ class Change(NamedTuple):
 
 
 def compare(before: Iterable[NodeResult], after: Iterable[NodeResult]) -> list[Change]:
-    """Return the change of every metric that one of the two has, the largest loss first, then by name."""
+    """Return the change of every metric that one of the two has, the largest loss first, then by name.
+
+    Single ways are not among them: `matrices.paired` has these.
+    """
     old, new = summary(before), summary(after)
     changes = []
-    for metric in sorted({*old, *new}):
+    for metric in sorted(each for each in {*old, *new} if not is_way(each)):
         unit = unit_of(metric)
         first = old[metric][1] if metric in old else None
         second = new[metric][1] if metric in new else None

@@ -29,6 +29,8 @@ class Told(NamedTuple):
 
     metrics: dict[str, float]
     problems: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Why nothing could be measured where that is no fault, as of a device that the node lacks."""
 
 
 class NodeResult(NamedTuple):
@@ -52,12 +54,16 @@ def told_in(log: bytes, benchmark: str) -> list[Told]:
         try:
             given = json.loads(line[at + len(MARK) :])
             metrics = {str(name): float(value) for name, value in given["metrics"].items()}
-            problems = tuple(str(problem)[:400] for problem in given["problems"][:100])
+            problems, left_out = _sentences(given["problems"]), _sentences(given.get("leftOut", []))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             continue
         if all(_own(name, benchmark) and math.isfinite(value) for name, value in metrics.items()):
-            found.append(Told(metrics, problems))
+            found.append(Told(metrics, problems, left_out))
     return found
+
+
+def _sentences(given: list[Any]) -> tuple[str, ...]:
+    return tuple(str(each)[:400] for each in given[:100])
 
 
 def _own(metric: str, benchmark: str) -> bool:

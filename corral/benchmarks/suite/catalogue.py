@@ -76,6 +76,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         "copies", "Copies from host to device, back, and between devices.", ("h2d", "d2h", "d2d"),
         _SIZE | _REPEATED, torch=True,
     ),
+    "kernel-launch": Kind(
+        "kernel_launch", "The time of the smallest kernel from its launch to its end.", ("wall", "event", "queued"),
+        {"launches": Parameter(1000, 1, 100_000, "launches that are measured together")} | _REPEATED, torch=True,
+    ),
+    "peer-bw": Kind(
+        "peers", "Copies between each two devices of a node: over NVLink, PCI Express or the host's memory.",
+        ("peer", "min_peer", "max_peer"), _SIZE | _REPEATED, torch=True,
+    ),
     "disk-benchmark": Kind(
         "disk", "Sequential and random reads and writes in the task's folder, by fio where it is installed.",
         ("seq_read", "seq_write", "rand_read", "rand_write"),
@@ -87,6 +95,15 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "tcp-bw": Kind(
         "network", "Latency and bandwidth of TCP between each pair of tasks.", ("pair", "min_pair"), _SIZE, gang=True
+    ),
+    "rdma-bw": Kind(
+        "rdma", "Latency and bandwidth of RDMA writes between each pair of tasks, by perftest where it is installed.",
+        ("pair", "min_pair"),
+        {
+            "size_kib": Parameter(1024, 1, 1_048_576, "KiB of a message"),
+            "iterations": Parameter(1000, 5, 1_000_000, "messages of a measurement"),
+        },
+        gang=True,
     ),
     "all-reduce": Kind(
         "all_reduce", "Bus bandwidth of an all-reduce by size, over NCCL on devices and gloo on processors.",

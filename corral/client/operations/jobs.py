@@ -76,13 +76,16 @@ def jobs(
     arrays: bool = False,
     min_priority: int | None = None,
     max_priority: int | None = None,
+    created_after: str = "",
+    created_before: str = "",
     order: str = "",
     limit: int = 50,
     after: str = "",
 ) -> Call[Page[JobSummary]]:
     """Return a page of jobs, newest first; with `arrays`, one entry per array.
 
-    Of several states, users or queues a job has one of them, of several labels (`NAME=VALUE`) all.
+    Of several states, users or queues a job has one of them, of several labels (`NAME=VALUE`) all. Times are RFC 3339,
+    or days in UTC.
     """
     words = {"state": state, "user": user, "queue": queue, "label": label}
     query = {name: [given] if given and isinstance(given, str) else list(given) for name, given in words.items()}
@@ -97,6 +100,8 @@ def jobs(
             "arrays": arrays,
             "minPriority": min_priority,
             "maxPriority": max_priority,
+            "createdAfter": created_after,
+            "createdBefore": created_before,
             "order": order,
             "limit": limit,
             "after": after,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from corral.model.configuration import Configuration, rule_of
+from corral.model.configuration import Configuration
+from corral.model.queue_ancestors import cache_default
 from corral.scheduler import (
     Policy,
     PriorityOrder,
@@ -16,7 +17,6 @@ from corral.scheduler import (
     find_preempt,
 )
 from corral.spec.policy import PolicyDocument
-from corral.spec.queue import QueueDocument
 from corral.spec.storage import StorageDocument
 
 
@@ -57,17 +57,11 @@ class Configured:
 
     def compile_cache(self, queue: str) -> tuple[str, str] | None:
         """The default of `compileCache` for the jobs of a queue, and the queue that sets it; None if none does."""
-        return rule_of(self.now, queue, _cache_default)
+        return cache_default(self.now.queues, queue)
 
     def told(self) -> QueuesConfigured:
         """The event by which the scheduler learns of the queues."""
         return QueuesConfigured(self.now.queue_specs())
-
-
-def _cache_default(document: QueueDocument | PolicyDocument) -> tuple[str, str] | None:
-    if isinstance(document, PolicyDocument) or document.compile_cache is None:
-        return None
-    return document.compile_cache, document.name
 
 
 def planner_settings(policy: Policy, configuration: Configuration) -> object:

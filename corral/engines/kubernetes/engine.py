@@ -107,7 +107,7 @@ class KubernetesEngine:
             self._logs,
             self._view,
             report=self._events.put_nowait,
-            execute=partial(open_session, transport, settings.namespace, tty=False),
+            execute=partial(open_session, transport, settings.namespace, tty=False, reports=False),
             wall=wall,
         )
         self._noted = PodEvents(

@@ -71,6 +71,11 @@ class KubernetesOptions(EngineSettings):
         "privileged, capabilities, hostPath, hostNetwork, hostPID, hostIPC, serviceAccount, secrets, networkVolumes. "
         "Empty: nothing.",
     )
+    reserved_secrets: str = Field(
+        default="",
+        description="Secrets of the namespace that no podTemplate may use, separated by commas, beside those whose names "
+        "begin with `corral-`. The chart names its own.",
+    )
     topology_labels: str = Field(
         default="",
         description="Levels above the node and the node labels that name their cells, outermost first: "
@@ -186,6 +191,7 @@ def cluster_of(
         log_limit_bytes=log_limit_bytes,
         storage_limit_bytes=settings.pod_storage_limit_bytes,
         pod_templates=settings.pod_templates,
+        reserved_secrets=settings.reserved_secrets,
         topology=settings.topology_labels,
         devices=settings.device_resources,
     )

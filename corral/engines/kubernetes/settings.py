@@ -50,7 +50,9 @@ class KubernetesSettings(msgspec.Struct, frozen=True):
     storage_limit_bytes: int = 0
     """Bytes that a pod may write to its node, unless its job reserves more; 0 means no limit."""
     pod_templates: tuple[str, ...] = ()
-    """The rights that roles' podTemplates may use on a node or in the namespace (`templatepolicy.WORDS`)."""
+    """The rights that roles' podTemplates may use on a node or in the namespace (`template_policy.WORDS`)."""
+    reserved_secrets: tuple[str, ...] = ()
+    """Secrets of the namespace that no podTemplate may use, beside those named `corral-…`."""
     first_port: int = 20_000
     """The first port for tasks. Each pod has its own address, and so all ports."""
     topology: tuple[tuple[str, str], ...] = TOPOLOGY
@@ -70,6 +72,7 @@ def settings_of(
     log_limit_bytes: int = 0,
     storage_limit_bytes: int = 0,
     pod_templates: str = "",
+    reserved_secrets: str = "",
     topology: str = "",
     devices: str = "",
 ) -> KubernetesSettings:
@@ -100,6 +103,7 @@ def settings_of(
         log_limit_bytes=log_limit_bytes,
         storage_limit_bytes=storage_limit_bytes,
         pod_templates=rights,
+        reserved_secrets=tuple(reserved_secrets.replace(",", " ").split()),
         topology=levels or TOPOLOGY,
         devices=_pairs("device_resources", "RESOURCE=KIND", devices) + KINDS,
     )

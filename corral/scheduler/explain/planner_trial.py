@@ -20,8 +20,11 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangQueued
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import ALIKE, Memory, plan
+from corral.scheduler.policy.allot import AsManyAsFit
+from corral.scheduler.policy.faults import PartFailed
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.question_places import QuestionPlaces
+from corral.scheduler.policy.size_targets import SizeTargets
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 
@@ -31,6 +34,8 @@ _FITS_COST = 32_768
 """The most nodes examined by all checks for room of one question together."""
 _MOST_TRIES = 32
 _MOST_FITS = 512
+_MOST_TARGETS = 32
+"""The most checks for room where each asks the policy's *allot* part, which looks at all gangs."""
 
 
 class Bound(NamedTuple):
@@ -60,6 +65,9 @@ class PlannerTrial:
         """The number of whole cycles that may still be tried."""
         self.looks = max(16, min(_MOST_FITS, _FITS_COST // (1 + nodes)))
         """The number of checks for room that may still be made."""
+        self._has_targets = not isinstance(policy.allot, AsManyAsFit)
+        if self._has_targets:
+            self.looks = min(self.looks, _MOST_TARGETS)
 
     @cached_property
     def head(self) -> Reservation | None:
@@ -72,7 +80,21 @@ class PlannerTrial:
         """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
         self.looks -= 1
         head = self.head  # found before, as it asks the policy's part itself
-        return self._places.find(lambda: self._fits(request, bound, head))
+        wanted = self._limited(request)
+        return wanted is not None and self._places.find(lambda: self._fits(wanted, bound, head))
+
+    def _limited(self, request: GangRequest) -> GangRequest | None:
+        """Return the request with its target's tasks and model of device; None if the policy lets it have no task now.
+
+        Without an answer of the policy's part it is the request itself: the next plan tells that the part failed.
+        """
+        if not self._has_targets:
+            return request
+        with self._asking(request) as queue:
+            try:
+                return SizeTargets(self.cluster, queue, self.policy.allot, self.now).limited(request)
+            except PartFailed:
+                return request
 
     def _fits(self, request: GangRequest, bound: Bound | None, head: Reservation | None) -> bool:
         trial, queues = Trial(self.cluster), self.cluster.queues
@@ -90,13 +112,18 @@ class PlannerTrial:
     def tried(self, request: GangRequest, bound: Bound | None = None) -> Plan:
         """Return the next plan for this request of the gang, with this bound in force."""
         self.tries -= 1
+        with self._asking(request) as queue, self._bounded_by(bound):
+            return plan(self.cluster, queue, self.policy, self.now)
+
+    @contextmanager
+    def _asking(self, request: GangRequest) -> Iterator[Queue]:
+        """Give a queue in which the gang asks for something else, for the block."""
         queue = self._queue
         verdicts = [(group, group.verdict) for group in queue.groups.values()]
         memory, reported = copy(queue.memory), [(group, group.reported) for group in queue.groups.values()]
         queue.apply(GangQueued(request))
         try:
-            with self._bounded_by(bound):
-                return plan(self.cluster, queue, self.policy, self.now)
+            yield queue
         finally:
             queue.apply(GangQueued(self.request))
             queue.memory, queue.expected = memory, set()

@@ -5,11 +5,12 @@ Control's forecast (`control/forecast`) plays the courses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from corral.kernel.ids import JobId
 from corral.kernel.units import counted
 from corral.model.plan import Reasons
+from corral.model.requests import GangRequest
 from corral.model.start_estimates import Basis, Estimate
 from corral.scheduler.cells.owned_placement import place_best
 from corral.scheduler.cluster.cluster import Cluster
@@ -78,7 +79,9 @@ def cut_estimate(at: float) -> Estimate:
     return Estimate(Basis.NOT_BEFORE, f"The forecast ends at this time, and the job still waits. {_ASSUMED}.", at)
 
 
-def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> int | None:
+def _shortest(
+    gone: Sequence[Sequence[JobId]], trial: Trial, request: GangRequest, shape: Hashable | None
+) -> int | None:
     """Return how many of the first entries must end for the gang to fit; None if all of them are not enough."""
 
     def fits(count: int) -> bool:
@@ -87,7 +90,7 @@ def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> in
                 for job in jobs:
                     for index, allocation in trial.cluster.allocations(job):
                         index.lift(allocation)
-            return place_best(trial, entry.request, entry.shape) is not None
+            return place_best(trial, request, shape) is not None
 
     low, high = -1, len(gone)
     if not fits(high):
@@ -112,9 +115,11 @@ def endless_estimate(
             entry, reported, who = first, first.reported, f"it is behind job {head}, which"
     memory = queue.memory
     if isinstance(memory, Memory):
-        culprits = QuestionPlaces(memory.policy, cluster, queue, now).find(lambda: _culprits(cluster, entry, reported))
+        request = (memory.sizes.limited(entry.request) if memory.sizes else None) or entry.request
+        places = QuestionPlaces(memory.policy, cluster, queue, now)
+        culprits = places.find(lambda: _culprits(cluster, entry, request, reported))
     else:
-        culprits = _culprits(cluster, entry, reported)
+        culprits = _culprits(cluster, entry, entry.request, reported)
     if culprits:
         before = " before it in the queue order" if all(each in started for each in culprits) else ""
         verb = "have" if len(culprits) > 1 else "has"
@@ -123,10 +128,12 @@ def endless_estimate(
     return Estimate(Basis.UNKNOWN, "Unknown: no known end of a running job makes room for it.")
 
 
-def _culprits(cluster: Cluster, entry: Entry, reported: Reasons | None) -> tuple[JobId, ...]:
-    """Return jobs without a known end, oldest first, until their ends make room for the gang."""
+def _culprits(cluster: Cluster, entry: Entry, request: GangRequest, reported: Reasons | None) -> tuple[JobId, ...]:
+    """Return jobs without a known end, oldest first, until their ends make room for the gang.
+
+    `request` is what the gang may have: its own one, or as many tasks on the model that the policy allots it.
+    """
     ending = {job for _, job in cluster.ends}
-    request = entry.request
     endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
     if reported is not None and reported.binding.code.endswith("-limit"):
         user = reported.binding.code == "user-limit"
@@ -134,19 +141,20 @@ def _culprits(cluster: Cluster, entry: Entry, reported: Reasons | None) -> tuple
         return tuple(gang.job for gang in sorted(endless, key=_oldest) if gang.queue == request.queue)
     endless = sorted(endless, key=_oldest)[:_MOST_ENDLESS]
     trial = Trial(cluster)
-    shortest = _shortest([[gang.job] for gang in endless], trial, entry)
+    shape = entry.shape if request is entry.request else None
+    shortest = _shortest([[gang.job] for gang in endless], trial, request, shape)
     if not shortest:
         return ()
-    return tuple(_needed([gang.job for gang in endless[:shortest]], trial, entry))
+    return tuple(_needed([gang.job for gang in endless[:shortest]], trial, request))
 
 
-def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
+def _needed(jobs: list[JobId], trial: Trial, request: GangRequest) -> Iterator[JobId]:
     """Yield those of the jobs that share a node with the place that the gang would get."""
     with trial.tentative():
         for job in jobs:
             for index, allocation in trial.cluster.allocations(job):
                 index.lift(allocation)
-        allocations = trial.allocations(entry.request, place_best) or []
+        allocations = trial.allocations(request, place_best) or []
     nodes = {index.tree.nodes[allocation.at].name for index, allocation in allocations}
     for job in jobs:
         if any(hold.node in nodes for hold in trial.cluster.holds(job).values()):

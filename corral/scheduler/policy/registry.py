@@ -18,6 +18,7 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.allox import AlloX
 from corral.scheduler.policy.baselines.gandiva_fair import GandivaFair
 from corral.scheduler.policy.baselines.random_fit import RandomFit
 from corral.scheduler.policy.baselines.random_order import RandomOrder
@@ -70,10 +71,11 @@ ALLOTS: Final[dict[str, Allot]] = {
     "gavel-makespan": TimeShares(ShortestMakespan()),
     "gavel-finish-time": TimeShares(FairFinish()),
     "gavel-cost": TimeShares(LowestCost()),
+    "allox": AlloX(),
 }
 """The built-in *allot* parts by name."""
-SHARES: Final = tuple(name for name, part in ALLOTS.items() if isinstance(part, TimeShares))
-"""The *allot* parts that are a policy by themselves."""
+SHARES: Final = tuple(name for name, part in ALLOTS.items() if isinstance(part, TimeShares | AlloX))
+"""The *allot* parts that are a policy by themselves, and need scipy."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
 PLACES: Final[dict[str, Place]] = {

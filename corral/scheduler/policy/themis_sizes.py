@@ -12,13 +12,13 @@ from corral.kernel.units import DEVICE
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.policy.allot import ElasticGang, Target
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
-from corral.scheduler.policy.goodput import StepTime, fit
+from corral.scheduler.policy.goodput import StepTime, fit, with_profile
 from corral.scheduler.policy.goodput_sizes import largest_node
 from corral.scheduler.policy.partial_allocation import Bid, auction
 
 _ESTIMATE = FinishTimeFairness()
 _PERFECT = StepTime(1.0)
-"""The scaling of a job that reported no throughput."""
+"""The scaling of a job that neither reported nor declared a throughput."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Bidder(NamedTuple):
     def of(cls, gang: ElasticGang, cluster: Cluster, now: float, share: float, widest: int) -> _Bidder:
         """Return the estimate of a gang whose equal share is so many devices; the largest node has `widest`."""
         known = cluster.history.of(gang.request.job, now)
-        step = fit(known.throughput) or _PERFECT
+        step = fit(with_profile(known, gang.request.scaling).throughput) or _PERFECT
         usual = known.device_seconds / known.service_seconds if known.service_seconds else gang.least_devices
         speed = step.speed(usual, widest)
         work = _ESTIMATE.needed_seconds(gang.request, known) * speed

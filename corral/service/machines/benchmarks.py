@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from corral.benchmarks.results.figures import Figure, figures_of, results_of, worst_of_ranks
+from corral.benchmarks.results.matrices import is_way
 from corral.benchmarks.suite.catalogue import unit_of
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.benchmarks import (
@@ -26,6 +27,7 @@ from corral.model.benchmarks import (
     BenchmarkRunView,
     BenchmarkStanding,
     BenchmarkStandings,
+    BenchmarkWays,
 )
 from corral.model.records import rfc3339
 from corral.service.access.rules import Resource
@@ -33,6 +35,7 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 
 if TYPE_CHECKING:
+    from corral.benchmarks.results.matrices import Pair
     from corral.benchmarks.rules.document import Rule
     from corral.benchmarks.rules.expected import Table
     from corral.benchmarks.rules.standing import Standing
@@ -122,13 +125,15 @@ class Benchmarks:
         Raises NotFound `no-such-run`.
         """
         from corral.benchmarks.results.compare import compare
+        from corral.benchmarks.results.matrices import paired
 
         await self._context.check(actor, "benchmark.read", Resource("benchmark"))
         runs = [await self._run(id) for id in (before, after)]
         old, new = [results_of(await self._store.figures_of_run(each.id)) for each in runs]
         changes = await asyncio.to_thread(compare, old, new)
+        ways = await asyncio.to_thread(paired, old, new)
         told = (BenchmarkChange(each.metric, each.unit, each.before, each.after, each.gain) for each in changes)
-        return BenchmarkComparison(_view(runs[0]), _view(runs[1]), tuple(told))
+        return BenchmarkComparison(_view(runs[0]), _view(runs[1]), tuple(told), tuple(map(_ways, ways)))
 
     async def _run(self, id: str) -> BenchmarkRun:
         found = await self._store.benchmark_run(id)
@@ -172,7 +177,8 @@ def _overview(latest: Sequence[Figure]) -> tuple[tuple[BenchmarkedNode, ...], tu
         if not each.figure.metric.endswith("/return_code"):
             metrics.setdefault(each.figure.metric, []).append(each)
     told = sorted(map(_node, nodes.values()), key=lambda each: (-each.slow, each.node))
-    return tuple(told), tuple(_metric(name, found) for name, found in sorted(metrics.items()))
+    shown = (_metric(name, found) for name, found in sorted(metrics.items()))
+    return tuple(told), tuple(each for each in shown if each.slow or not is_way(each.metric))
 
 
 def _node(found: Sequence[Standing]) -> BenchmarkedNode:
@@ -190,6 +196,14 @@ def _metric(name: str, found: Sequence[Standing]) -> BenchmarkMetric:
     return BenchmarkMetric(
         name, unit.unit if unit else "", larger, len(found), min(values), median(values), max(values), slow
     )
+
+
+def _ways(found: Pair) -> BenchmarkWays:
+    unit, places = found.after.unit, range(len(found.after.names))
+    return BenchmarkWays(
+        found.after.benchmark, found.after.node, unit.unit, unit.larger_is_better, found.after.names,
+        found.before.values, found.after.values, tuple(tuple(found.gain(row, to) for to in places) for row in places),
+    )  # fmt: skip
 
 
 def _standing(found: Standing) -> BenchmarkStanding:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from corral.sim.compat.allox import AlloX
 from corral.sim.compat.centre import centre_above, most_throughput
 from corral.sim.compat.fair_finish import FairFinish
 from corral.sim.compat.rounds import Policy, Result, RoundJob, RoundRules, Rounds
@@ -16,6 +17,8 @@ GPUS: Final = 32
 RULES: Final = RoundRules(round_seconds=120.0, reset_gap=1000.0, start_overhead=20.0, empty_needs_both=True)
 UNFAIR: Final = 1.05
 """A job with a larger ratio of its time to its fair time counts as treated unfairly."""
+ALLOX_CONSIDERED: Final = 0.2
+"""The part of the waiting jobs that AlloX looks at, the oldest first."""
 
 MAKESPAN_RANGE: Final = (100.0, 1e6)
 """Seconds between which OSSP's makespan is bisected, to 5 %."""
@@ -83,6 +86,7 @@ POLICIES: Final[dict[str, Callable[[], Policy]]] = {
     "OSSP": lambda: OneType(shortest_makespan),
     "max-sum throughput": lambda: OneType(max_sum),
     "Themis FTF": lambda: FairFinish(GPUS),
+    "AlloX": lambda: AlloX({"v100": GPUS}, ["v100"], ALLOX_CONSIDERED),
 }
 
 

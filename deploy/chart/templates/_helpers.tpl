@@ -49,6 +49,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and $there $there.data (index $there.data "password") }}{{ index $there.data "password" | b64dec }}{{ else }}{{ randAlphaNum 32 }}{{ end }}
 {{- end }}
 
+{{/* The Secrets of Corral itself, which no job may mount. */}}
+{{- define "corral.secrets" -}}
+{{- $names := list (include "corral.keySecret" .) (include "corral.databaseSecret" .) .Values.tls.existingSecret .Values.oidc.existingSecret -}}
+{{- $names = concat $names (list .Values.blobs.existingSecret .Values.nodeAgent.tokenSecret (include "corral.monitoring" .)) -}}
+{{- join "," ($names | compact | uniq) }}
+{{- end }}
+
 {{/* What both containers of the server are told. */}}
 {{- define "corral.environment" -}}
 - {name: HOME, value: /tmp}
@@ -88,6 +95,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - {name: CORRAL_RUNTIME_IMAGE, value: {{ ternary "" $runtime (eq $runtime "none") | quote }}}
 - {name: CORRAL_STORAGE_PLACES, value: {{ join "," .Values.jobs.storagePlaces | quote }}}
 - {name: CORRAL_POD_TEMPLATES, value: {{ join "," .Values.jobs.podTemplates | quote }}}
+- {name: CORRAL_RESERVED_SECRETS, value: {{ include "corral.secrets" . | quote }}}
 {{- $levels := list }}
 {{- range .Values.topologyLabels }}{{ $levels = append $levels (printf "%s=%s" .level .label) }}{{ end }}
 - {name: CORRAL_TOPOLOGY_LABELS, value: {{ join "," $levels | quote }}}

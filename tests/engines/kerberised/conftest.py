@@ -13,7 +13,7 @@ from tests.testbeds.hadoop.secure_yarn import SecureYarn
 from tests.testbeds.kerberos import Kdc
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def realm() -> Iterator[Kdc]:
     """A KDC with keytabs of Ada, Ben, Corral and the daemons of localhost."""
     if reason := kerberos.missing():
@@ -34,7 +34,7 @@ def kdc(realm: Kdc, monkeypatch: pytest.MonkeyPatch) -> Kdc:
     return realm
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hdfs(realm: Kdc) -> Iterator[SecureHdfs]:
     """An HDFS with folders of Ada's and Corral's, and one that is Ben's alone."""
     if reason := jars.missing():
@@ -49,7 +49,7 @@ def hdfs(realm: Kdc) -> Iterator[SecureHdfs]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(realm: Kdc, hdfs: SecureHdfs) -> Iterator[SecureYarn]:
     """A YARN with one node over that HDFS."""
     realm.start()

@@ -20,7 +20,7 @@ from tests.testbeds.kubernetes.kwok import Kwok
 
 _COUNT = itertools.count(1)
 _REAL: list[KubeletNode] = []
-"""The session's node with a kubelet, once a test has asked for it."""
+"""The node with a kubelet, once a test has asked for it."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -38,7 +38,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Close the session's real node to tests without a kubelet: in one lane their pods would run on it.
+    """Close the real node to tests without a kubelet: in one lane their pods would run on it.
 
     A hook and not a fixture, so that it comes before the servers that are a module's fixtures.
     """
@@ -46,9 +46,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         node.close_to_tasks(not item.get_closest_marker("kubelet"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
-    """The session's control plane, with all controllers and the audit log; a test that kills its apiserver restarts it."""
+    """The tests' control plane, with all controllers and the audit log; a test that kills its apiserver restarts it."""
     if reason := binaries.missing():
         pytest.skip(reason)
     with ControlPlane(audit=True) as plane:
@@ -64,16 +64,16 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kwok(control_plane: ControlPlane) -> Iterator[Kwok]:
-    """kwok on the session's control plane, still without nodes."""
+    """kwok on that control plane, still without nodes."""
     with Kwok(control_plane) as played:
         yield played
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kubelet_node(control_plane: ControlPlane) -> Iterator[KubeletNode]:
-    """A node of the session's control plane that really runs containers."""
+    """A node of that control plane that really runs containers."""
     if reason := kubelet.missing():
         pytest.skip(reason)
     with KubeletNode(control_plane) as node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -166,6 +167,24 @@ def test_what_receivers_have_of_credentials_is_in_a_secret_that_no_job_may_mount
     template = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": name}}]}}
     with pytest.raises(Forbidden, match="Corral's own"):
         check_rights(template, WORDS, ())
+
+
+@pytest.mark.parametrize("release", ["corral", "ml"])
+def test_no_secret_that_the_charts_pods_have_may_be_mounted_by_a_job(helm: Helm, release: str) -> None:
+    named = {"oidc": {"existingSecret": "sign-in"}, "tls": {"existingSecret": "certificate"}}
+    made = helm.render(merged(WHOLE, named), release=release)
+    reserved = tuple(made.environment("control")["CORRAL_RESERVED_SECRETS"].split(","))
+    text = json.dumps([each for each in made.things if each["kind"] != "Secret"])
+    found = set(re.findall(r'"secretName": "([^"]+)"', text)) | set(
+        re.findall(r'"secretKeyRef": {"name": "([^"]+)"', text)
+    )
+    found |= set(re.findall(r'"secretKeyRef": {"key": "[^"]+", "name": "([^"]+)"', text))
+    assert {"sign-in", "certificate"} < found and len(found) >= 5
+    for name in found:
+        with pytest.raises(Forbidden, match="Corral's own"):
+            check_rights(
+                {"spec": {"volumes": [{"name": "v", "secret": {"secretName": name}}]}}, WORDS, (), reserved=reserved
+            )
 
 
 def test_front_has_the_token_that_prometheus_has_and_control_has_it_not(helm: Helm) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ async def test_a_task_is_one_write_runs_and_is_told(at: Harness, nodes: list[str
         assert started.ports == {"http": (20000, 20001)}
         pod = await at.pod(task.attempt)
         assert pod is not None
-        assert (started.process, started.host) == (pod["metadata"]["uid"], pod["status"]["podIP"])
+        assert (started.process, started.host) == (pod["metadata"]["uid"], str(IPv4Address(pod["status"]["podIP"])))
         assert pod["spec"]["nodeName"] == nodes[0]
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {DEVICES: "2", "cpu": "500m"}
         assert at.engine.attempts() == {task.attempt}

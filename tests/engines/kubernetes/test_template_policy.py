@@ -99,6 +99,17 @@ def test_corrals_own_secrets_and_volumes_that_nobody_would_place_are_for_nobody(
 
 
 @pytest.mark.parametrize(
+    ("spec", "field"),
+    [(spec, field) for spec, field, word in NEEDS if word == "secrets"],
+)
+def test_secrets_that_the_server_reserves_are_for_nobody(spec: dict[str, Any], field: str) -> None:
+    with pytest.raises(Forbidden, match="Corral's own") as caught:
+        check_rights({"spec": spec}, WORDS, PLACES, reserved=("tls", "registry", SECRET["secretKeyRef"]["name"]))
+    assert f"podTemplate.spec.{field} is refused" in caught.value.message
+    check_rights({"spec": spec}, WORDS, PLACES, reserved=("tl", "other"))
+
+
+@pytest.mark.parametrize(
     "spec",
     [
         {},

@@ -11,7 +11,7 @@ from tests.testbeds.hadoop.hdfs import Hdfs
 from tests.testbeds.hadoop.yarn import Yarn
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def yarn() -> Iterator[Yarn]:
     """A YARN with the nodes nm1 and nm2, each with four devices that are only counted."""
     if reason := jars.missing():

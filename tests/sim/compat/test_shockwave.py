@@ -18,7 +18,7 @@ from corral.sim.trace import TraceProblem
 from tests.sim.compat.published import cells_of, lines_of
 
 
-@pytest.mark.parametrize("row", ["Gandiva-Fair", "Gavel max-min", "max-sum throughput", "OSSP", "Themis FTF"])
+@pytest.mark.parametrize("row", ["Gandiva-Fair", "Gavel max-min", "max-sum throughput", "OSSP", "Themis FTF", "AlloX"])
 def test_table_b_is_within_its_bounds_for(row: str, data_folder: Path) -> None:
     cells = cells_of("B", row)
     ours = shockwave_table.measure(row, list(cells), lines_of(data_folder))

@@ -1,6 +1,8 @@
 /** Every call to the server goes through `call`: one place for the session's header, the error shape and sign-out. */
 
 import { learn } from '../lib/clock';
+import { faults } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 import type { Finding, Problem } from './types';
 
 export class ApiError extends Error {
@@ -76,14 +78,14 @@ export async function request(path: string, options: CallOptions = {}): Promise<
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, 'unreachable', 'The server does not answer. Is it running? corral up starts it.');
+    throw new ApiError(0, 'unreachable', fill(faults.unreachable, { command: 'corral up' }));
   }
   learn(response.headers.get('Date'), asked);
   if (response.ok) return response;
   const refusal = await readRefusal(response);
   if (response.status !== 401 || path === '/login') throw refusal;
   session.onLost();
-  throw new ApiError(401, refusal.code, 'Your session had ended. Sign in, and do this again.'); // the server's words are for the command line
+  throw new ApiError(401, refusal.code, faults.ended); // the server's words are for the command line
 }
 
 /** The JSON answer of an API path; `undefined` for an empty one. */
@@ -94,7 +96,7 @@ export async function call<Answer>(path: string, options: CallOptions = {}): Pro
 }
 
 export async function readRefusal(response: Response): Promise<ApiError> {
-  const said = `The server answered ${response.status} without a reason.`;
+  const said = fill(faults.noReason, { status: response.status });
   try {
     const body = await response.json();
     return new ApiError(response.status, body.code ?? 'unknown', body.message ?? said, body.problems ?? [], body.findings ?? []);

@@ -212,6 +212,7 @@ export interface components {
             before: components["schemas"]["BenchmarkRunView"];
             after: components["schemas"]["BenchmarkRunView"];
             changes: components["schemas"]["BenchmarkChange"][];
+            ways: components["schemas"]["BenchmarkWays"][];
         };
         /**
          * BenchmarkHistory
@@ -344,6 +345,23 @@ export interface components {
          */
         BenchmarkStandings: {
             items: components["schemas"]["BenchmarkStanding"][];
+        };
+        /**
+         * BenchmarkWays
+         * @description Every way between some nodes, or between the devices of one, in two runs: a row for each end from which it leads.
+         */
+        BenchmarkWays: {
+            benchmark: string;
+            /** @description The node whose devices they are; "" for ways between nodes. */
+            node: string;
+            unit: string;
+            largerIsBetter: boolean;
+            /** @description The nodes or devices, for rows and for columns. */
+            names: string[];
+            before: (number | null)[][];
+            after: (number | null)[][];
+            /** @description The change for the better as a part of the value before; negative is worse. */
+            gain: (number | null)[][];
         };
         /**
          * BenchmarkedNode
@@ -5123,6 +5141,7 @@ export type BenchmarkResults = components['schemas']['BenchmarkResults'];
 export type BenchmarkRunView = components['schemas']['BenchmarkRunView'];
 export type BenchmarkStanding = components['schemas']['BenchmarkStanding'];
 export type BenchmarkStandings = components['schemas']['BenchmarkStandings'];
+export type BenchmarkWays = components['schemas']['BenchmarkWays'];
 export type BenchmarkedNode = components['schemas']['BenchmarkedNode'];
 export type BudgetBody = components['schemas']['BudgetBody'];
 export type BudgetList = components['schemas']['BudgetList'];

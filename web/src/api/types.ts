@@ -20,6 +20,7 @@ export type {
   BenchmarkRunView as BenchmarkRun,
   BenchmarkStanding,
   BenchmarkStandings,
+  BenchmarkWays,
   BenchmarkedNode,
   BudgetView as Budget,
   CacheUse,

@@ -6,6 +6,9 @@ import { useEffect, useRef, useState } from 'react';
 import { address, call } from '../api/client';
 import * as ask from '../api/queries';
 import { chosenTheme, chooseTheme, type Theme } from '../lib/theme';
+import { frame, menu as texts } from '../texts/english/frame';
+import { shared } from '../texts/english/shared';
+import { fill, textOf } from '../texts/fill';
 
 const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 
@@ -37,7 +40,7 @@ export function AccountMenu({ onCommand }: { onCommand: () => void }) {
   };
   return (
     <details ref={menu} className="relative">
-      <summary className="btn-bare list-none [&::-webkit-details-marker]:hidden" aria-label={`Account ${data?.user ?? '…'}`}>
+      <summary className="btn-bare list-none [&::-webkit-details-marker]:hidden" aria-label={fill(texts.account, { user: data?.user ?? '…' })}>
         <span className="max-w-24 truncate">{data?.user ?? '…'}</span>
         <svg viewBox="0 0 8 5" width="8" height="5" aria-hidden>
           <path d="m1 .5 3 3 3-3" fill="none" stroke="currentColor" strokeWidth="1.3" />
@@ -45,10 +48,10 @@ export function AccountMenu({ onCommand }: { onCommand: () => void }) {
       </summary>
       <div className="absolute right-0 z-30 mt-1 w-60 rounded-[6px] border border-line-strong bg-raised p-3 text-sm shadow-xl">
         <p className="pb-2">
-          <span className="font-medium">{data?.user}</span> <span className="text-muted">· {data?.role}</span>
+          <span className="font-medium">{data?.user}</span> <span className="text-muted">· {textOf(shared.roles, data?.role ?? '')}</span>
         </p>
         <fieldset className="flex border-y border-line py-2">
-          <legend className="sr-only">Theme</legend>
+          <legend className="sr-only">{texts.theme}</legend>
           {THEMES.map((each) => (
             <label key={each} className="grow">
               <input
@@ -62,7 +65,7 @@ export function AccountMenu({ onCommand }: { onCommand: () => void }) {
                 }}
               />
               <span className="block cursor-pointer rounded-[3px] py-1 text-center text-muted peer-checked:bg-accent-ground peer-checked:text-accent peer-focus-visible:outline-2">
-                {each}
+                {texts[each]}
               </span>
             </label>
           ))}
@@ -75,33 +78,33 @@ export function AccountMenu({ onCommand }: { onCommand: () => void }) {
             onCommand();
           }}
         >
-          Go to, or do <kbd className="pl-1 font-mono text-xs text-muted">Ctrl K</kbd>
+          {frame.command} <kbd className="pl-1 font-mono text-xs text-muted">Ctrl K</kbd>
         </button>
         <Link to="/alerts" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Alerts
+          {frame.alerts}
         </Link>
         <Link to="/usage" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Usage
+          {frame.usage}
         </Link>
         <Link to="/templates" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Templates
+          {texts.templates}
         </Link>
         <Link to="/storages" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Storages
+          {frame.storages}
         </Link>
         {data?.role === 'admin' && (
           <Link to="/users" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-            Users
+            {frame.users}
           </Link>
         )}
         <Link to="/groups" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          {data?.role === 'admin' ? 'Groups' : 'Your groups'}
+          {data?.role === 'admin' ? texts.groups : texts.yourGroups}
         </Link>
         <Link to="/account" className=" block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Password and tokens
+          {texts.password}
         </Link>
         <button type="button" onClick={() => void leave()} className="block w-full rounded-[3px] px-1 py-1 text-left hover:bg-sunken">
-          Sign out
+          {texts.signOut}
         </button>
       </div>
     </details>

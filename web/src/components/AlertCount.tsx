@@ -3,7 +3,8 @@
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/monitoring';
 import { parts, toneOf } from '../lib/alerts';
-import { count } from '../lib/format';
+import { frame } from '../texts/english/frame';
+import { counted } from '../texts/fill';
 
 const MOST = 99;
 
@@ -22,7 +23,7 @@ export function AlertCount({ firing, grave }: { firing: number; grave: boolean }
       className={`inline-block lg:ml-1.5 min-w-5 rounded-full border px-1 text-center text-2xs font-medium ${grave ? 'border-fail bg-fail-ground text-fail' : 'border-wait bg-wait-ground text-wait'}`}
     >
       <span aria-hidden>{firing > MOST ? `${MOST}+` : firing}</span>
-      <span className="sr-only">{count(firing, 'alert fires', 'alerts fire')}</span>
+      <span className="sr-only">{counted(frame.alertsFire, firing)}</span>
     </span>
   );
 }

@@ -5,30 +5,33 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { Channel, NewChannel, Notification } from '../api/types';
+import { channels as texts } from '../texts/english/account';
+import { fill, filled, textOf } from '../texts/fill';
 import { CommandLine, CopyWord } from './Copy';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
 
-const KINDS = { mail: 'Mail', webhook: 'Webhook', slack: 'Slack', teams: 'Teams', apprise: 'Other' };
+const KINDS = ['mail', 'webhook', 'slack', 'teams', 'apprise'] as const;
+type Kind = (typeof KINDS)[number];
 
 export function Channels() {
   const list = useQuery(ask.channels);
   return (
     <>
-      <h2 className="heading mt-7">Notifications</h2>
-      <p className="max-w-[65ch] pt-2 text-sm text-muted">You are told of your jobs on verified channels. A new one is sent a code first.</p>
+      <h2 className="heading mt-7">{texts.title}</h2>
+      <p className="max-w-[65ch] pt-2 text-sm text-muted">{texts.note}</p>
       <AddChannel />
       {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
       {!list.data && !list.error && <Skeleton rows={2} />}
       {list.data && list.data.items.length > 0 && (
-        <table className="grid-table" aria-label="Channels">
+        <table className="grid-table" aria-label={texts.list}>
           <thead>
             <tr>
-              <th>Name</th>
-              <th>Address</th>
-              <th className="max-sm:hidden">Told</th>
+              <th>{texts.name}</th>
+              <th>{texts.address}</th>
+              <th className="max-sm:hidden">{texts.told}</th>
               <th>
-                <span className="sr-only">Actions</span>
+                <span className="sr-only">{texts.actions}</span>
               </th>
             </tr>
           </thead>
@@ -46,9 +49,9 @@ export function Channels() {
 
 /** What a channel is told, in words. */
 export function told({ events, waitingSeconds, jobs }: Channel): string {
-  const waits = waitingSeconds ? [`waiting over ${Math.round(waitingSeconds / 60)} min`] : [];
-  const all = [...events, ...waits].join(', ') || 'what job files ask for';
-  return jobs === '*' ? all : `${all}; of ${jobs}`;
+  const waits = waitingSeconds ? [fill(texts.waiting, { minutes: Math.round(waitingSeconds / 60) })] : [];
+  const all = [...events.map((each) => texts.events[each]), ...waits].join(', ') || texts.jobFiles;
+  return jobs === '*' ? all : fill(texts.ofJobs, { events: all, jobs });
 }
 
 function useChanged() {
@@ -72,14 +75,14 @@ function Row({ channel }: { channel: Channel }) {
       <td className="text-muted max-sm:hidden">{told(channel)}</td>
       <td className="text-right">
         {channel.verified ? (
-          <button type="button" className="link" onClick={() => test.mutate()} disabled={test.isPending} aria-label={`Test ${channel.name}`}>
-            test
+          <button type="button" className="link" onClick={() => test.mutate()} disabled={test.isPending} aria-label={fill(texts.testNamed, { name: channel.name })}>
+            {texts.test}
           </button>
         ) : (
           <Verify at={at} name={channel.name} />
         )}{' '}
-        <button type="button" className="link !text-fail" onClick={() => remove.mutate()} disabled={remove.isPending} aria-label={`Remove ${channel.name}`}>
-          remove
+        <button type="button" className="link !text-fail" onClick={() => remove.mutate()} disabled={remove.isPending} aria-label={fill(texts.removeNamed, { name: channel.name })}>
+          {texts.remove}
         </button>
         {error && <Fault error={error} />}
       </td>
@@ -101,12 +104,12 @@ function Verify({ at, name }: { at: string; name: string }) {
         verify.mutate();
       }}
     >
-      <input className="field !w-28" required maxLength={50} aria-label={`Code of ${name}`} placeholder="code" value={code} onChange={(event) => setCode(event.target.value)} />
+      <input className="field !w-28" required maxLength={50} aria-label={fill(texts.codeOf, { name })} placeholder={texts.code} value={code} onChange={(event) => setCode(event.target.value)} />
       <button type="submit" className="btn" disabled={verify.isPending}>
-        Verify
+        {texts.verify}
       </button>
       <button type="button" className="link" onClick={() => resend.mutate()} disabled={resend.isPending}>
-        send another code
+        {texts.another}
       </button>
       {error && <Fault error={error} />}
     </form>
@@ -116,7 +119,7 @@ function Verify({ at, name }: { at: string; name: string }) {
 function AddChannel() {
   const changed = useChanged();
   const [name, setName] = useState('');
-  const [kind, setKind] = useState<keyof typeof KINDS>('mail');
+  const [kind, setKind] = useState<Kind>('mail');
   const [address, setAddress] = useState('');
   const add = useMutation({
     mutationFn: () => call<NewChannel>('/account/notifications', { method: 'POST', json: { name, kind, address } }),
@@ -135,21 +138,21 @@ function AddChannel() {
         }}
       >
         <label className="space-y-1">
-          <span className="label block">Channel</span>
+          <span className="label block">{texts.channel}</span>
           <input className="field !w-36" required maxLength={63} value={name} onChange={(event) => setName(event.target.value)} />
         </label>
         <label className="space-y-1">
-          <span className="label block">Kind</span>
-          <select className="field !w-28" value={kind} onChange={(event) => setKind(event.target.value as keyof typeof KINDS)}>
-            {Object.entries(KINDS).map(([value, word]) => (
-              <option key={value} value={value}>
-                {word}
+          <span className="label block">{texts.kind}</span>
+          <select className="field !w-28" value={kind} onChange={(event) => setKind(event.target.value as Kind)}>
+            {KINDS.map((each) => (
+              <option key={each} value={each}>
+                {texts.kinds[each]}
               </option>
             ))}
           </select>
         </label>
         <label className="space-y-1">
-          <span className="label block">{kind === 'mail' ? 'Address' : 'URL (a secret)'}</span>
+          <span className="label block">{kind === 'mail' ? texts.address : texts.url}</span>
           <input
             className="field !w-64"
             type={kind === 'mail' ? 'email' : 'password'}
@@ -162,20 +165,14 @@ function AddChannel() {
           />
         </label>
         <button type="submit" className="btn" disabled={add.isPending}>
-          Add a channel
+          {texts.add}
         </button>
         <CommandLine line={`corral notifications add ${name ? JSON.stringify(name) : 'NAME'} ${kind}`} />
       </form>
       {add.error && <Fault error={add.error} />}
       {add.data && (
         <p role="status" className="mb-4 border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
-          A code is on its way to {add.data.address}.
-          {add.data.signingKey && (
-            <>
-              {' '}
-              Its messages are signed with this key, which is shown only now: <CopyWord text={add.data.signingKey} />
-            </>
-          )}
+          {fill(texts.onItsWay, { address: add.data.address })} {add.data.signingKey && filled(texts.signed, { key: <CopyWord text={add.data.signingKey} /> })}
         </p>
       )}
     </>
@@ -187,8 +184,8 @@ function History() {
   if (!data || data.items.length === 0) return null;
   return (
     <details className="pt-3">
-      <summary className="link cursor-pointer">What was sent</summary>
-      <table className="grid-table" aria-label="What was sent">
+      <summary className="link cursor-pointer">{texts.sent}</summary>
+      <table className="grid-table" aria-label={texts.sent}>
         <tbody>
           {data.items.map((each) => (
             <Sent key={each.id} message={each} />
@@ -209,8 +206,7 @@ function Sent({ message }: { message: Notification }) {
       <td className="max-sm:hidden">{message.channel}</td>
       <td>{message.subject}</td>
       <td className={bad ? 'text-fail' : 'text-muted'}>
-        {message.state}
-        {message.error && `: ${message.error}`}
+        {message.error ? fill(texts.why, { state: textOf(texts.states, message.state), error: message.error }) : textOf(texts.states, message.state)}
       </td>
     </tr>
   );

@@ -1,6 +1,8 @@
 /** A line to copy: the command that does what the page does, or an id. */
 
 import { useEffect, useState } from 'react';
+import { shared } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 
 function useCopied(): [boolean, (text: string) => void] {
   const [copied, setCopied] = useState(false);
@@ -29,7 +31,7 @@ export function CommandLine({ line, className = '' }: { line: string; className?
     <button
       type="button"
       onClick={() => copy(line)}
-      title={`Copy: ${line}`}
+      title={fill(shared.copyLine, { line })}
       className={`group inline-flex max-w-full min-w-0 items-center gap-2 rounded-[3px] px-1.5 py-0.5 text-left font-mono text-xs text-muted hover:bg-sunken hover:text-text ${className}`}
     >
       <span aria-hidden className="text-faint select-none">
@@ -37,7 +39,7 @@ export function CommandLine({ line, className = '' }: { line: string; className?
       </span>
       <span className="truncate">{line}</span>
       <span aria-live="polite" className="text-2xs whitespace-nowrap text-accent">
-        {copied ? 'copied' : <span className="font-sans underline underline-offset-2">copy</span>}
+        {copied ? shared.copied : <span className="font-sans underline underline-offset-2">{shared.copy}</span>}
       </span>
     </button>
   );
@@ -49,11 +51,11 @@ export function CopyWord({ text }: { text: string }) {
     <button
       type="button"
       onClick={() => copy(text)}
-      title="Copy"
+      title={shared.copyText}
       className="rounded-[3px] px-1 font-mono text-xs text-muted hover:bg-sunken hover:text-text"
     >
       {text}
-      {copied && <span className="pl-1.5 font-sans text-accent">copied</span>}
+      {copied && <span className="pl-1.5 font-sans text-accent">{shared.copied}</span>}
     </button>
   );
 }

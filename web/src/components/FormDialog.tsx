@@ -2,6 +2,7 @@
 
 import type { ReactNode } from 'react';
 import { ApiError } from '../api/client';
+import { shared } from '../texts/english/shared';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
@@ -42,7 +43,7 @@ export function FormDialog({ title, word, grave = false, done = false, pending, 
           <div className="ml-auto flex gap-2">
             {!done && (
               <button type="button" className="btn" onClick={onClose}>
-                Leave it
+                {shared.leave}
               </button>
             )}
             <button type="submit" className={`btn ${grave ? 'btn-grave' : 'btn-main'}`} disabled={pending || !ready}>

@@ -2,11 +2,12 @@
 
 import type { ReactNode } from 'react';
 import { ApiError } from '../api/client';
+import { shared } from '../texts/english/shared';
 import { CommandLine } from './Copy';
 
 export function Skeleton({ rows = 6, height = 14 }: { rows?: number; height?: number }) {
   return (
-    <div role="status" aria-label="Loading" className="space-y-3 py-2">
+    <div role="status" aria-label={shared.loading} className="space-y-3 py-2">
       {Array.from({ length: rows }, (_, at) => (
         <div key={at} className="skeleton" style={{ height, width: `${92 - ((at * 37) % 45)}%` }} />
       ))}
@@ -27,10 +28,10 @@ export function Empty({ title, children, line }: { title: string; children?: Rea
 export function Fault({ error, retry }: { error: unknown; retry?: () => void }) {
   return (
     <div role="alert" title={error instanceof ApiError ? error.code : undefined} className="my-3 border-l-[3px] border-fail bg-fail-ground px-4 py-3 text-sm">
-      <p className="text-text">{error instanceof Error ? error.message : 'Something went wrong.'}</p>
+      <p className="text-text">{error instanceof Error ? error.message : shared.wrong}</p>
       {retry && (
         <button type="button" className="link mt-1 text-xs" onClick={retry}>
-          Try again
+          {shared.again}
         </button>
       )}
     </div>

@@ -5,7 +5,10 @@ import { useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 import * as ask from '../api/queries';
 import type { JobSummary } from '../api/types';
-import { called, fits, places, read, VERBS, type Verb } from '../lib/palette';
+import { called, doesOf, fits, places, read, VERBS, wordOf, type Verb } from '../lib/palette';
+import { pages, palette as texts } from '../texts/english/palette';
+import { shared } from '../texts/english/shared';
+import { counted, fill, textOf } from '../texts/fill';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
 import { Glyph } from './Status';
@@ -53,17 +56,17 @@ export default function Palette({ onClose, onAct }: Props) {
   };
   const groups = [...new Set(items.map(({ group }) => group))];
   return (
-    <Dialog title="Go to, or do" onClose={onClose}>
+    <Dialog title={texts.title} onClose={onClose}>
       <input
         className="field"
         data-first
         role="combobox"
-        aria-label="Command"
+        aria-label={texts.command}
         aria-expanded={items.length > 0}
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={items.length > 0 ? `${list}-${chosen}` : undefined}
-        placeholder="A page, job, queue or node; or stop, explain, clone … and a job"
+        placeholder={texts.hint}
         autoComplete="off"
         spellCheck={false}
         maxLength={200}
@@ -73,7 +76,7 @@ export default function Palette({ onClose, onAct }: Props) {
       />
       {error && <Fault error={error} />}
       <div className="mt-3 h-[min(24rem,50dvh)]">
-        <div id={list} role="listbox" aria-label="What it leads to" tabIndex={-1} className="max-h-full overflow-y-auto">
+        <div id={list} role="listbox" aria-label={texts.results} tabIndex={-1} className="max-h-full overflow-y-auto">
           {groups.map((group) => (
             <div key={group} role="group" aria-label={group} className="pb-2">
               <p aria-hidden className="label px-2 py-1">{group}</p>
@@ -102,12 +105,12 @@ export default function Palette({ onClose, onAct }: Props) {
         </div>
         {items.length === 0 && !pending && (
           <p className="px-2 py-3 text-sm text-muted">
-            {isVerb(text) ? 'No job of yours suits that. A part of a name finds the jobs of others.' : 'Nothing is called so. Jobs are found by a part of their name or the beginning of their id.'}
+            {isVerb(text) ? texts.noJob : texts.nothing}
           </p>
         )}
       </div>
       <p role="status" className="sr-only">
-        {pending ? 'Looking' : `${items.length} found`}
+        {pending ? texts.looking : counted(texts.found, items.length)}
       </p>
     </Dialog>
   );
@@ -132,31 +135,31 @@ function useItems(text: string, setText: (text: string) => void, close: () => vo
   const jobRow = (of: Verb, job: JobSummary, group: string): Item => ({
     key: `${of.name} ${job.id}`,
     group,
-    label: of.name === 'open' ? job.name : `${of.name} ${job.name}`,
-    hint: `${job.user}, ${job.state}`,
+    label: of.name === 'open' ? job.name : fill(texts.act, { verb: wordOf(of), job: job.name }),
+    hint: fill(texts.of, { user: job.user, state: textOf(shared.states, job.state) }),
     state: job.state,
     run: () => act(of.name, job.id),
   });
   if (verb) {
     const mine = here && !rest && (verb.fits?.(here) ?? true) ? [here] : [];
     const others = jobs.filter(({ id }) => id !== mine[0]?.id);
-    return { items: [...mine, ...others].map((job) => jobRow(verb, job, `${verb.name} which job`)), pending, error: found.error };
+    return { items: [...mine, ...others].map((job) => jobRow(verb, job, fill(texts.which, { verb: wordOf(verb) }))), pending, error: found.error };
   }
   const open = VERBS[0]!;
   const items: Item[] = [
-    ...(here ? VERBS.filter((each) => each.name !== 'open' && (each.fits?.(here) ?? true) && fits(each.name, rest)) : []).map((each): Item => ({
-      key: `here ${each.name}`, group: `This job, ${here?.name}`, label: each.name, hint: each.does, run: () => act(each.name, here?.id ?? ''),
+    ...(here ? VERBS.filter((each) => each.name !== 'open' && (each.fits?.(here) ?? true) && fits(wordOf(each), rest)) : []).map((each): Item => ({
+      key: `here ${each.name}`, group: fill(texts.here, { job: here?.name ?? '' }), label: wordOf(each), hint: doesOf(each), run: () => act(each.name, here?.id ?? ''),
     })),
-    ...places(rest, me?.role === 'admin').map((each): Item => ({ key: each.to, group: 'Pages', label: each.name, run: () => go(each.to) })),
-    ...(rest ? jobs : []).map((job) => jobRow(open, job, 'Jobs')),
+    ...places(rest, me?.role === 'admin').map((each): Item => ({ key: each.to, group: texts.pages, label: pages[each.to].name, run: () => go(each.to) })),
+    ...(rest ? jobs : []).map((job) => jobRow(open, job, texts.jobs)),
     ...(rest ? queues.filter(({ name }) => fits(name, rest)).slice(0, MOST) : []).map((each): Item => ({
-      key: `queue ${each.name}`, group: 'Queues', label: each.name, run: () => go('/queues', { queue: each.name }),
+      key: `queue ${each.name}`, group: texts.queues, label: each.name, run: () => go('/queues', { queue: each.name }),
     })),
     ...(rest ? nodes.filter(({ name }) => fits(name, rest)).slice(0, MOST) : []).map((each): Item => ({
-      key: `node ${each.name}`, group: 'Nodes', label: each.name, run: () => go('/nodes', { node: each.name }),
+      key: `node ${each.name}`, group: texts.nodes, label: each.name, run: () => go('/nodes', { node: each.name }),
     })),
-    ...VERBS.filter(({ name }) => fits(name, rest)).map((each): Item => ({
-      key: `verb ${each.name}`, group: 'Do with a job', label: `${each.name} …`, hint: each.does, run: () => setText(`${each.name} `),
+    ...VERBS.filter((each) => fits(wordOf(each), rest)).map((each): Item => ({
+      key: `verb ${each.name}`, group: texts.withJob, label: fill(texts.begin, { verb: wordOf(each) }), hint: doesOf(each), run: () => setText(`${wordOf(each)} `),
     })),
   ];
   return { items, pending, error: found.error };

@@ -6,6 +6,8 @@ import { ApiError, call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { UserChanged } from '../api/types';
 import { quote } from '../lib/cli';
+import { password as texts } from '../texts/english/account';
+import { counted, fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Fault, Skeleton } from './Notices';
 
@@ -48,7 +50,7 @@ function Form({ user, first, onChanged }: Props & { first: boolean }) {
       const field = ABOUT[error.code];
       if (error.code === 'old-password-needed' && !first) {
         setAsksOld(true);
-        setRefusal({ field: 'old', message: 'You signed in too long ago; enter the old password, too.' });
+        setRefusal({ field: 'old', message: texts.asksOld });
       } else if (field) setRefusal({ field, message: error.message });
     },
   });
@@ -69,24 +71,23 @@ function Form({ user, first, onChanged }: Props & { first: boolean }) {
   const tooLate = first && change.error instanceof ApiError && change.error.code === 'old-password-needed';
   const about = (field: FieldName) => (refusal?.field === field ? refusal.message : '');
   return (
-    <form ref={form} onSubmit={submit} noValidate aria-label="Password" className="space-y-4 pt-2 pb-4">
+    <form ref={form} onSubmit={submit} noValidate aria-label={texts.title} className="space-y-4 pt-2 pb-4">
       <p className="max-w-[65ch] text-sm text-muted">
-        {first ? 'You have no password yet; you can set one soon after signing in. ' : 'The old password is asked for unless you have just signed in. '}
-        The new one ends all your sign-ins, this one too, and your API tokens unless you keep them.
+        {first ? texts.first : texts.later} {texts.ends}
       </p>
       <input type="text" name="user" autoComplete="username" value={user} readOnly hidden />
-      {asksOld && <Secret name="old" label="Old password" complete="current-password" problem={about('old')} />}
-      <Secret name="chosen" label="New password" complete="new-password" problem={about('chosen')} hint={`At least ${SHORTEST} characters`} />
-      <Secret name="again" label="New password again" complete="new-password" problem={about('again')} />
+      {asksOld && <Secret name="old" label={texts.old} complete="current-password" problem={about('old')} />}
+      <Secret name="chosen" label={texts.chosen} complete="new-password" problem={about('chosen')} hint={counted(texts.shortest, SHORTEST)} />
+      <Secret name="again" label={texts.again} complete="new-password" problem={about('again')} />
       <label className="flex items-start gap-2 text-sm">
         <input type="checkbox" className="mt-0.5" checked={keepTokens} onChange={(event) => setKeepTokens(event.target.checked)} />
-        Keep API tokens
+        {texts.keepTokens}
       </label>
-      {tooLate && <Alert>You signed in too long ago to set a first password. Sign out, sign in again, and set it then.</Alert>}
+      {tooLate && <Alert>{texts.tooLate}</Alert>}
       {change.error && !tooLate && !refusal && <Fault error={change.error} />}
       <div className="flex flex-wrap items-center gap-3">
         <button type="submit" className="btn" disabled={change.isPending}>
-          {first ? 'Set the password' : 'Change the password'}
+          {first ? texts.set : texts.change}
         </button>
         <CommandLine line={`corral users change ${quote(user)} --password${keepTokens ? ' --keep-tokens' : ''}`} />
       </div>
@@ -97,9 +98,9 @@ function Form({ user, first, onChanged }: Props & { first: boolean }) {
 /** What is wrong before anything is sent; `old` is null while it is not asked for. */
 function refusalOf(chosen: string, again: string, old: string | null): Refusal | null {
   const length = [...chosen].length;
-  if (old === '') return { field: 'old', message: 'Enter the old password.' };
-  if (length < SHORTEST || length > LONGEST) return { field: 'chosen', message: `A password has ${SHORTEST} to ${LONGEST} characters.` };
-  return chosen === again ? null : { field: 'again', message: 'The two new passwords differ.' };
+  if (old === '') return { field: 'old', message: texts.noOld };
+  if (length < SHORTEST || length > LONGEST) return { field: 'chosen', message: fill(texts.length, { shortest: SHORTEST, longest: LONGEST }) };
+  return chosen === again ? null : { field: 'again', message: texts.differ };
 }
 
 interface SecretProps {

@@ -1,6 +1,8 @@
 /** What is wrong with a file, by line and column; a click goes there. */
 
 import type { Problem } from '../api/types';
+import { shared } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 
 interface Props {
   problems: readonly Problem[];
@@ -9,12 +11,12 @@ interface Props {
 
 export function Problems({ problems, onPick }: Props) {
   return (
-    <ul role="status" className="space-y-1 text-xs" aria-label="Problems">
+    <ul role="status" className="space-y-1 text-xs" aria-label={shared.problems}>
       {problems.map((problem) => (
         <li key={`${problem.line} ${problem.path} ${problem.message}`} className="text-fail">
           {problem.line > 0 &&
             (onPick ? (
-              <button type="button" className="link font-mono !text-fail" onClick={() => onPick(problem)} aria-label={`Go to line ${problem.line}, column ${problem.column}`}>
+              <button type="button" className="link font-mono !text-fail" onClick={() => onPick(problem)} aria-label={fill(shared.problemAt, { line: problem.line, column: problem.column })}>
                 {problem.line}:{problem.column}
               </button>
             ) : (

@@ -5,6 +5,8 @@ import { useEffect, useState } from 'react';
 import { call, session, signedInAgain } from '../api/client';
 import * as ask from '../api/queries';
 import type { Me } from '../api/types';
+import { sessionEnded as texts } from '../texts/english/signin';
+import { fill, filled } from '../texts/fill';
 import { FormDialog } from './FormDialog';
 
 /** Whether the session of this page ended; while the page is shown it is told instead of the router. */
@@ -43,14 +45,20 @@ function SignInAgain({ user: asked, onDone }: { user: string; onDone: () => void
     },
   });
   return (
-    <FormDialog title="Your session has ended" word="Go on" pending={signIn.isPending} error={signIn.error} onSubmit={() => signIn.mutate()} onClose={onDone}>
-      <p className="max-w-[60ch] text-sm">Sign in again as {user}; what you typed on this page is kept.</p>
+    <FormDialog title={texts.title} word={texts.goOn} pending={signIn.isPending} error={signIn.error} onSubmit={() => signIn.mutate()} onClose={onDone}>
+      <p className="max-w-[60ch] text-sm">{fill(texts.again, { user })}</p>
       <label className="block space-y-1 pt-4">
-        <span className="label">Password</span>
+        <span className="label">{texts.password}</span>
         <input data-first type="password" autoComplete="current-password" className="field" value={password} onChange={(event) => setPassword(event.target.value)} />
       </label>
       <p className="pt-3 text-sm text-muted">
-        With a link or a provider, <a href="/sign-in" target="_blank" rel="noreferrer" className="link">sign in in another tab</a>, and go on here without a password.
+        {filled(texts.otherwise, {
+          tab: (
+            <a href="/sign-in" target="_blank" rel="noreferrer" className="link">
+              {texts.tab}
+            </a>
+          ),
+        })}
       </p>
     </FormDialog>
   );

@@ -7,6 +7,8 @@ import { Live, useConnected } from '../api/live';
 import * as ask from '../api/queries';
 import { KEYS, useKeys } from '../lib/keys';
 import { chooseTheme, shownTheme } from '../lib/theme';
+import { frame, keys as keyTexts } from '../texts/english/frame';
+import { fill } from '../texts/fill';
 import { AccountMenu } from './AccountMenu';
 import { AlertCount, useFiring } from './AlertCount';
 import { Dialog } from './Dialog';
@@ -50,48 +52,48 @@ function Frame() {
   return (
     <>
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:p-2">
-        Skip to the content
+        {frame.skip}
       </a>
       <header className="sticky top-0 z-20 border-b border-line bg-ground">
         <div className="mx-auto flex h-12 max-w-[1680px] items-center gap-0.5 px-2 min-[430px]:gap-1 min-[430px]:px-3 sm:gap-2 sm:px-5">
-          <Link to="/home" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label="Corral: home" title="Home">
+          <Link to="/home" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label={fill(frame.home, { product: 'Corral' })} title={frame.homeTitle}>
             <Mark />
             <span className="max-[430px]:hidden">Corral</span>
           </Link>
-          <nav aria-label="Main" className="flex items-center">
-            <Way to="/">Jobs</Way>
+          <nav aria-label={frame.main} className="flex items-center">
+            <Way to="/">{frame.jobs}</Way>
             <Way to="/queues" also={['/line', '/receipts', '/what-if', '/policy-shadow', '/estimates']}>
-              Queues
+              {frame.queues}
             </Way>
             <Way to="/nodes" also={['/timeline', '/benchmarks', '/server']}>
-              Nodes
+              {frame.nodes}
             </Way>
             <AlertsWay />
             <Way to="/usage" also={['/efficiency', '/fairness', '/idle']} narrow="lg">
-              Usage
+              {frame.usage}
             </Way>
-            <Way to="/configuration" short="Config">
-              Configuration
+            <Way to="/configuration" short={frame.config}>
+              {frame.configuration}
             </Way>
             <Way to="/storages" narrow="lg">
-              Storages
+              {frame.storages}
             </Way>
             {admin && (
               <Way to="/users" also={['/users/batch', '/groups']} narrow="lg">
-                Users
+                {frame.users}
               </Way>
             )}
           </nav>
           <span className="grow" />
           <Connection />
-          <button type="button" className="btn-bare max-lg:hidden" onClick={() => setCommanding(true)} aria-label="Ctrl K: go to, or do">
+          <button type="button" className="btn-bare max-lg:hidden" onClick={() => setCommanding(true)} aria-label={fill(frame.commandKey, { keys: 'Ctrl K' })}>
             <kbd className="font-mono text-xs">Ctrl K</kbd>
           </button>
-          <button type="button" className="btn-bare max-sm:hidden" onClick={() => setHelp(true)} aria-label="Keys">
+          <button type="button" className="btn-bare max-sm:hidden" onClick={() => setHelp(true)} aria-label={frame.keys}>
             <kbd className="font-mono">?</kbd>
           </button>
           <Link to="/submit" className="btn btn-main">
-            Submit
+            {frame.submit}
           </Link>
           <AccountMenu onCommand={() => setCommanding(true)} />
         </div>
@@ -112,14 +114,14 @@ function Frame() {
         </Suspense>
       )}
       {help && (
-        <Dialog title="Keys" onClose={() => setHelp(false)}>
+        <Dialog title={frame.keys} onClose={() => setHelp(false)}>
           <dl className="grid grid-cols-[6rem_1fr] gap-y-1.5 text-sm">
             {KEYS.map(({ keys, does }) => (
               <div key={keys} className="contents">
                 <dt>
                   <kbd className="font-mono text-muted">{keys}</kbd>
                 </dt>
-                <dd>{does}</dd>
+                <dd>{keyTexts[does]}</dd>
               </div>
             ))}
           </dl>
@@ -148,7 +150,7 @@ function AlertsWay() {
   const { firing, grave } = useFiring();
   return (
     <Way to="/alerts" narrow={firing > 0 ? 'shown' : 'lg'}>
-      <span className="max-lg:sr-only">Alerts</span>
+      <span className="max-lg:sr-only">{frame.alerts}</span>
       <AlertCount firing={firing} grave={grave} />
     </Way>
   );
@@ -187,9 +189,9 @@ function Connection() {
     <span
       role="status"
       className="text-xs whitespace-nowrap text-wait max-lg:absolute max-lg:text-2xs max-lg:top-full max-lg:right-3 max-lg:rounded-b-[4px] max-lg:border max-lg:border-t-0 max-lg:border-line max-lg:bg-ground max-lg:px-2"
-      title="Shown as last known; trying again"
+      title={frame.lostTitle}
     >
-      ◌ no connection, trying again
+      {frame.lost}
     </span>
   );
 }

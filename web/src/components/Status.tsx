@@ -1,5 +1,8 @@
 /** A state as shape, word and colour; the shape alone tells the seven states apart. */
 
+import { shared } from '../texts/english/shared';
+import { textOf } from '../texts/fill';
+
 type Tone = 'accent' | 'fail' | 'wait' | 'muted';
 
 const TONES: Record<string, Tone> = {
@@ -82,7 +85,7 @@ export function Status({ state, word = state }: { state: string; word?: string }
   return (
     <span className={`flex items-center gap-1.5 whitespace-nowrap ${tone}`} data-state={state}>
       <Glyph state={state} />
-      {word}
+      {textOf(shared.states, word)}
     </span>
   );
 }

@@ -3,6 +3,8 @@
 import { useSyncExternalStore } from 'react';
 import { serverNow } from '../lib/clock';
 import { absolute, ago, between, duration } from '../lib/time';
+import { time } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -44,7 +46,7 @@ export function Until({ at }: { at: string }) {
   const current = useNow();
   return (
     <time dateTime={at} title={absolute(at)} className="whitespace-nowrap">
-      in {duration(Math.max(0, Math.ceil((Date.parse(at) - current) / 1000)))}
+      {fill(time.until, { time: duration(Math.max(0, Math.ceil((Date.parse(at) - current) / 1000))) })}
     </time>
   );
 }
@@ -54,7 +56,7 @@ export function Span({ from, to }: { from: string | null; to: string | null }) {
   const current = useNow();
   if (!from) return <span className="text-faint">–</span>;
   const seconds = between(from, to ?? Math.max(current, Date.parse(from)));
-  const title = `${absolute(from)}${to ? ` – ${absolute(to)}` : ', still going'}`;
+  const title = to ? `${absolute(from)} – ${absolute(to)}` : fill(time.going, { from: absolute(from) });
   return (
     <time dateTime={from} title={title} className="whitespace-nowrap">
       {duration(to ? seconds : Math.floor(seconds))}

@@ -1,36 +1,38 @@
 /** The keyboard: which key does what, once for the handlers and for the list that `?` shows. */
 
 import { useEffect, useRef } from 'react';
+import type { keys } from '../texts/english/frame';
 
 export interface Key {
   keys: string;
-  does: string;
+  /** The name of the text that says what it does. */
+  does: keyof typeof keys;
 }
 export const KEYS: readonly Key[] = [
-  { keys: 'Ctrl-K', does: 'Go to a page, job, queue or node, or do something with a job' },
-  { keys: '/', does: 'Search' },
-  { keys: 'j', does: 'Next row' },
-  { keys: 'k', does: 'Previous row' },
-  { keys: 'Enter', does: 'Open the row' },
-  { keys: 'x', does: 'Choose the job, to stop or tag several' },
-  { keys: 'e', does: 'Edit the document, or move the shares of queues' },
-  { keys: 'n', does: 'Write a new document, make a user, group or silence' },
-  { keys: 'c', does: 'Submit a job' },
-  { keys: 'g h', does: 'Go to what is yours (Home)' },
-  { keys: 'g j', does: 'Go to the jobs' },
-  { keys: 'g q', does: 'Go to the queues' },
-  { keys: 'g l', does: 'Go to the waiting list' },
-  { keys: 'g n', does: 'Go to the nodes' },
-  { keys: 'g m', does: 'Go to the alerts' },
-  { keys: 'g b', does: 'Go to usage and budgets' },
-  { keys: 'g c', does: 'Go to the configuration' },
-  { keys: 'g s', does: 'Go to the storages' },
-  { keys: 'g u', does: 'Go to users and groups' },
-  { keys: 'g a', does: 'Go to your account' },
-  { keys: '1 – 7', does: 'Overview, log, events, document, terminal, profiles, outputs of a job' },
-  { keys: 't', does: 'Dark or light' },
-  { keys: '?', does: 'These keys' },
-  { keys: 'Esc', does: 'Leave a field, close a window' },
+  { keys: 'Ctrl-K', does: 'command' },
+  { keys: '/', does: 'search' },
+  { keys: 'j', does: 'next' },
+  { keys: 'k', does: 'previous' },
+  { keys: 'Enter', does: 'open' },
+  { keys: 'x', does: 'choose' },
+  { keys: 'e', does: 'edit' },
+  { keys: 'n', does: 'write' },
+  { keys: 'c', does: 'submit' },
+  { keys: 'g h', does: 'home' },
+  { keys: 'g j', does: 'jobs' },
+  { keys: 'g q', does: 'queues' },
+  { keys: 'g l', does: 'line' },
+  { keys: 'g n', does: 'nodes' },
+  { keys: 'g m', does: 'alerts' },
+  { keys: 'g b', does: 'usage' },
+  { keys: 'g c', does: 'configuration' },
+  { keys: 'g s', does: 'storages' },
+  { keys: 'g u', does: 'users' },
+  { keys: 'g a', does: 'account' },
+  { keys: '1 – 7', does: 'tabs' },
+  { keys: 't', does: 'theme' },
+  { keys: '?', does: 'these' },
+  { keys: 'Esc', does: 'leave' },
 ];
 
 /** Whether the reader is typing, so that letters are letters. */

@@ -2,6 +2,7 @@
 
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { ApiError } from '../api/client';
+import { faults } from '../texts/english/shared';
 
 /** Statuses by which a proxy says that the server behind it is down; 0 is no answer at all. */
 const DOWN: readonly number[] = [0, 502, 503, 504];
@@ -42,7 +43,7 @@ export async function arrived<Module>(module: Promise<Module>): Promise<Module> 
   try {
     return await module;
   } catch (error) {
-    throw isOutage(error) ? new ApiError(0, 'unreachable', 'A file of this page did not come.') : error;
+    throw isOutage(error) ? new ApiError(0, 'unreachable', faults.noFile) : error;
   }
 }
 

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+import { pages } from '../texts/english/palette';
 import { called, PLACES, places, read, VERBS } from './palette';
 
-const names = (text: string, admin = false) => places(text, admin).map(({ name }) => name);
+const names = (text: string, admin = false) => places(text, admin).map(({ to }) => pages[to].name);
 
 it('takes a verb for one only when a space ends it', () => {
   expect(read('stop llm pre')).toEqual({ verb: VERBS.find(({ name }) => name === 'stop'), rest: 'llm pre' });

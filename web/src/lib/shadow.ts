@@ -16,7 +16,7 @@ export interface Candidate {
 }
 
 /** The built-in policies; those of installed packages can be typed. */
-export const PRESETS = ['fair', 'fifo', 'priority', 'srtf', 'srsf', 'las', 'gittins', 'deadline', 'finish-time-fairness', 'shockwave', 'gandiva-fair', 'smallest-first', 'largest-first', 'random', 'hived', 'gavel', 'gavel-makespan', 'gavel-finish-time', 'gavel-cost'] as const;
+export const PRESETS = ['fair', 'fifo', 'priority', 'srtf', 'srsf', 'las', 'gittins', 'deadline', 'finish-time-fairness', 'shockwave', 'gandiva-fair', 'smallest-first', 'largest-first', 'random', 'hived', 'gavel', 'gavel-makespan', 'gavel-finish-time', 'gavel-cost', 'allox'] as const;
 export const HOURS = [
   ['4', '4 hours'],
   ['24', '1 day'],

@@ -1,5 +1,8 @@
 /** Durations and ages as an instrument shows them: two units at most, the same width from second to second. */
 
+import { time } from '../texts/english/shared';
+import { fill } from '../texts/fill';
+
 const UNITS = [
   ['d', 86_400],
   ['h', 3_600],
@@ -30,15 +33,15 @@ export function between(from: string, to: string | number): number {
 /** How long ago: `just now`, `3m ago`; only the largest unit, since ages need no more. */
 export function ago(at: string, now: number): string {
   const seconds = between(at, now);
-  if (seconds < 5) return 'just now';
+  if (seconds < 5) return time.now;
   const [unit, size] = UNITS.find(([, each]) => seconds >= each) ?? UNITS[3];
-  return `${Math.floor(seconds / size)}${unit} ago`;
+  return fill(time.ago, { time: `${Math.floor(seconds / size)}${unit}` });
 }
 
 /** The absolute time, for hovers: `2026-11-21 12:08:15.858 UTC` and the local one. */
 export function absolute(at: string): string {
   const utc = at.replace('T', ' ').replace('Z', ' UTC');
-  return `${utc} (${new Date(at).toLocaleString()} here)`;
+  return fill(time.here, { utc, local: new Date(at).toLocaleString() });
 }
 
 /** The time of day in the reader's zone, `12:08:15`. */

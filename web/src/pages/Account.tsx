@@ -9,31 +9,35 @@ import type { Amount, NewToken } from '../api/types';
 import { Channels } from '../components/Channels';
 import { CommandLine, CopyWord } from '../components/Copy';
 import { Dialog } from '../components/Dialog';
+import { LanguageChoice } from '../components/LanguageChoice';
 import { Fault, Skeleton } from '../components/Notices';
 import { PasswordForm } from '../components/PasswordForm';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { bytes } from '../lib/bytes';
 import { absolute } from '../lib/time';
+import { account as texts, password, amounts } from '../texts/english/account';
+import { fill, filled, number, textOf } from '../texts/fill';
 
 export function Account() {
   const { data: me } = useQuery(ask.me);
   const list = useQuery(ask.tokens);
   const [revoking, setRevoking] = useState<{ id: string; name: string } | null>(null);
-  useTitle('Account');
+  useTitle(texts.title);
+  const role = me?.role === 'admin' ? texts.admin : texts.user;
   return (
     <section className="max-w-4xl pt-5">
       <h1 className="text-xl font-semibold tracking-tight">{me?.user}</h1>
       <p className="text-sm text-muted">
-        {me?.role === 'admin' ? 'Administrator' : 'User'}
-        {me && me.groups.length > 0 && ` · groups: ${me.groups.join(', ')}`}
+        {me && me.groups.length > 0 ? fill(texts.inGroups, { role, groups: me.groups.join(', ') }) : role}
       </p>
       {me && <Use user={me.user} />}
       {me && <Password user={me.user} />}
+      <LanguageChoice />
       <Channels />
-      <h2 className="heading mt-7">Access tokens</h2>
+      <h2 className="heading mt-7">{texts.tokens}</h2>
       <p className="max-w-[65ch] pt-2 text-sm text-muted">
-        A token lets a program act as you until it expires or is revoked. Sessions of browsers and of the command line are listed too.
+        {texts.tokensNote}
       </p>
       <MakeToken />
       {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
@@ -42,21 +46,21 @@ export function Account() {
         <table className="grid-table">
           <thead>
             <tr>
-              <th>Name</th>
-              <th className="max-sm:hidden">Kind</th>
-              <th>Last used</th>
-              <th className="max-sm:hidden">Created</th>
-              <th className="max-sm:hidden">Expires</th>
+              <th>{texts.name}</th>
+              <th className="max-sm:hidden">{texts.kind}</th>
+              <th>{texts.lastUsed}</th>
+              <th className="max-sm:hidden">{texts.created}</th>
+              <th className="max-sm:hidden">{texts.expires}</th>
               <th>
-                <span className="sr-only">Revoke</span>
+                <span className="sr-only">{texts.revoke}</span>
               </th>
             </tr>
           </thead>
           <tbody>
             {list.data.items.map((token) => (
               <tr key={token.id}>
-                <td>{token.name || <span className="text-faint">unnamed</span>}</td>
-                <td className="text-muted max-sm:hidden">{token.kind}</td>
+                <td>{token.name || <span className="text-faint">{texts.unnamed}</span>}</td>
+                <td className="text-muted max-sm:hidden">{textOf(texts.kinds, token.kind)}</td>
                 <td>
                   <Ago at={token.lastUsedAt} />
                 </td>
@@ -64,11 +68,11 @@ export function Account() {
                   <Ago at={token.createdAt} />
                 </td>
                 <td className="text-muted max-sm:hidden" title={token.expiresAt ? absolute(token.expiresAt) : undefined}>
-                  {token.expiresAt?.slice(0, 10) ?? 'never'}
+                  {token.expiresAt?.slice(0, 10) ?? texts.never}
                 </td>
                 <td className="text-right">
-                  <button type="button" className="link !text-fail" onClick={() => setRevoking(token)} aria-label={`Revoke ${token.name}`}>
-                    revoke
+                  <button type="button" className="link !text-fail" onClick={() => setRevoking(token)} aria-label={fill(texts.revokeNamed, { name: token.name })}>
+                    {texts.revokeRow}
                   </button>
                 </td>
               </tr>
@@ -89,34 +93,32 @@ function Use({ user }: { user: string }) {
   const { tasks, submissions, codeBytes, logBytesOfStream, folderBytesOfTask, folder } = use.data;
   return (
     <>
-      <h2 className="heading mt-7">What you use</h2>
-      <table className="grid-table" aria-label="What you use">
+      <h2 className="heading mt-7">{amounts.title}</h2>
+      <table className="grid-table" aria-label={amounts.title}>
         <thead>
           <tr>
-            <th>What</th>
-            <th className="text-right">Used</th>
-            <th className="text-right">Limit</th>
+            <th>{amounts.what}</th>
+            <th className="text-right">{amounts.used}</th>
+            <th className="text-right">{amounts.limit}</th>
           </tr>
         </thead>
         <tbody>
-          <Counted what="Waiting and running tasks" amount={tasks} said={count} />
-          <Counted what="Submissions in this hour" amount={submissions} said={count} />
-          <Counted what="Code kept" amount={codeBytes} said={bytes} />
-          <Each what="Each stream of a task's log; the newest is kept" limit={logBytesOfStream} />
-          <Each what="Each task's working folder" limit={folderBytesOfTask} />
+          <Counted what={amounts.tasks} amount={tasks} said={number} />
+          <Counted what={amounts.submissions} amount={submissions} said={number} />
+          <Counted what={amounts.code} amount={codeBytes} said={bytes} />
+          <Each what={amounts.log} limit={logBytesOfStream} />
+          <Each what={amounts.folder} limit={folderBytesOfTask} />
         </tbody>
       </table>
       <p className="max-w-[65ch] pt-2 text-sm text-muted">
-        Storages with a folder for each user give you <code>{folder}</code>.{' '}
+        {filled(amounts.yourFolder, { folder: <code>{folder}</code> })}{' '}
         <Link to="/efficiency" search={{ user }} className="link">
-          What your jobs used of what they asked for
+          {amounts.efficiency}
         </Link>
       </p>
     </>
   );
 }
-
-const count = (value: number) => value.toLocaleString('en');
 
 function Counted({ what, amount, said }: { what: string; amount: Amount; said: (value: number) => string }) {
   const full = amount.limit > 0 && amount.used >= amount.limit;
@@ -124,7 +126,7 @@ function Counted({ what, amount, said }: { what: string; amount: Amount; said: (
     <tr>
       <td>{what}</td>
       <td className={`text-right tabular-nums ${full ? 'text-fail' : ''}`}>{said(amount.used)}</td>
-      <td className="text-right tabular-nums text-muted">{amount.limit ? said(amount.limit) : 'none'}</td>
+      <td className="text-right tabular-nums text-muted">{amount.limit ? said(amount.limit) : amounts.none}</td>
     </tr>
   );
 }
@@ -134,7 +136,7 @@ function Each({ what, limit }: { what: string; limit: number }) {
     <tr>
       <td>{what}</td>
       <td />
-      <td className="text-right tabular-nums text-muted">{limit ? bytes(limit) : 'none'}</td>
+      <td className="text-right tabular-nums text-muted">{limit ? bytes(limit) : amounts.none}</td>
     </tr>
   );
 }
@@ -148,13 +150,13 @@ function Password({ user }: { user: string }) {
     await navigate({
       to: '/sign-in',
       search: { next: '/account' },
-      state: { notice: `Your password is changed; sign in with the new one. ${notice}` },
+      state: { notice: fill(password.changed, { notice }) },
       replace: true,
     });
   };
   return (
     <>
-      <h2 className="heading mt-7">Password</h2>
+      <h2 className="heading mt-7">{password.title}</h2>
       <PasswordForm user={user} onChanged={signInAgain} />
     </>
   );
@@ -178,22 +180,22 @@ function MakeToken() {
         }}
       >
         <label className="space-y-1">
-          <span className="label block">What it is for</span>
+          <span className="label block">{texts.purpose}</span>
           <input className="field !w-56" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         </label>
         <label className="space-y-1">
-          <span className="label block">Valid for days</span>
+          <span className="label block">{texts.days}</span>
           <input className="field !w-24" type="number" min={1} max={3650} value={days} onChange={(event) => setDays(event.target.valueAsNumber)} />
         </label>
         <button type="submit" className="btn" disabled={make.isPending}>
-          Make a token
+          {texts.make}
         </button>
         <CommandLine line={`corral token create${name ? ` ${JSON.stringify(name)}` : ''}`} />
       </form>
       {make.error && <Fault error={make.error} />}
       {make.data && (
         <p role="status" className="mb-4 border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
-          This is the only time it is shown: <CopyWord text={make.data.token} />
+          {filled(texts.shownOnce, { token: <CopyWord text={make.data.token} /> })}
         </p>
       )}
     </>
@@ -210,17 +212,17 @@ function Revoke({ token, onClose }: { token: { id: string; name: string }; onClo
     },
   });
   return (
-    <Dialog title={`Revoke ${token.name || 'this token'}?`} onClose={onClose}>
-      <p className="text-sm text-muted">Programs that use it are signed out at once.</p>
+    <Dialog title={fill(texts.revokeTitle, { name: token.name || texts.thisToken })} onClose={onClose}>
+      <p className="text-sm text-muted">{texts.revokeNote}</p>
       {revoke.error && <Fault error={revoke.error} />}
       <div className="flex flex-wrap items-center gap-2 pt-5">
         <CommandLine line={`corral token revoke ${token.id}`} className="-ml-1.5" />
         <span className="grow" />
         <button type="button" className="btn" onClick={onClose}>
-          Keep it
+          {texts.keep}
         </button>
         <button type="button" data-first className="btn btn-grave" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
-          Revoke
+          {texts.revoke}
         </button>
       </div>
     </Dialog>

@@ -6,6 +6,7 @@ import * as ask from '../api/benchmarks';
 import type { BenchmarkMetric, BenchmarkRun } from '../api/types';
 import { BenchmarkChart, BenchmarkLegend } from '../components/BenchmarkChart';
 import { BenchmarkChanges, BenchmarkedNodes, BenchmarkStandingTable } from '../components/BenchmarkTables';
+import { BenchmarkWays } from '../components/BenchmarkWays';
 import { CommandLine } from '../components/Copy';
 import { NodeTabs } from '../components/NodeTabs';
 import { Empty, Fault, Skeleton } from '../components/Notices';
@@ -113,6 +114,9 @@ function Runs({ runs }: { runs: readonly BenchmarkRun[] }) {
       {!before && <p className="text-sm text-muted">There is only one run so far.</p>}
       {found.error && <Fault error={found.error} retry={() => void found.refetch()} />}
       {found.data && <BenchmarkChanges found={found.data} />}
+      {found.data?.ways.map((each) => (
+        <BenchmarkWays key={`${each.benchmark} ${each.node} ${each.unit}`} ways={each} />
+      ))}
       {found.data && found.data.after.problems.length > 0 && (
         <ul aria-label="Problems of the run" className="list-disc pt-3 pl-5 text-xs text-muted">
           {found.data.after.problems.map((problem) => (

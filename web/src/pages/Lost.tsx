@@ -5,18 +5,22 @@ import { useEffect } from 'react';
 import { Fault } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
 import { answers, isOutage } from '../lib/offline';
+import { lost } from '../texts/english/frame';
+import { fill, filled } from '../texts/fill';
 
 export function NotFound() {
-  useTitle('Not found');
+  useTitle(lost.notFound);
   return (
     <main className="mx-auto max-w-xl px-5 py-20">
-      <h1 className="text-xl font-semibold">There is no such page</h1>
+      <h1 className="text-xl font-semibold">{lost.noPage}</h1>
       <p className="pt-2 text-muted">
-        The address may be mistyped. A job is found by its name or id with the search of the{' '}
-        <Link to="/" className="link">
-          job list
-        </Link>
-        .
+        {filled(lost.mistyped, {
+          list: (
+            <Link to="/" className="link">
+              {lost.list}
+            </Link>
+          ),
+        })}
       </p>
     </main>
   );
@@ -28,7 +32,7 @@ export function Broken(props: ErrorComponentProps) {
 
 /** Shown while the server does not answer; once it does, the page is loaded anew, whatever version the server has by then. */
 function Outage() {
-  useTitle('No connection');
+  useTitle(lost.noConnection);
   useEffect(() => {
     const leaving = new AbortController();
     void answers(leaving.signal).then(() => location.reload());
@@ -36,19 +40,19 @@ function Outage() {
   }, []);
   return (
     <div role="status" className="mx-auto max-w-xl px-5 py-20">
-      <h1 className="text-xl font-semibold">The server does not answer; trying again</h1>
+      <h1 className="text-xl font-semibold">{lost.noAnswer}</h1>
       <p className="pt-2 text-muted">
-        This page comes back by itself. Jobs that run go on. On the server&rsquo;s machine, corral up starts the server.
+        {fill(lost.comesBack, { command: 'corral up' })}
       </p>
     </div>
   );
 }
 
 function Fallen({ error, reset }: ErrorComponentProps) {
-  useTitle('Something went wrong');
+  useTitle(lost.fault);
   return (
     <div className="mx-auto max-w-xl px-5 py-20">
-      <h1 className="text-xl font-semibold">This page could not be shown</h1>
+      <h1 className="text-xl font-semibold">{lost.notShown}</h1>
       <Fault
         error={error}
         retry={() => {
@@ -56,7 +60,7 @@ function Fallen({ error, reset }: ErrorComponentProps) {
           location.reload();
         }}
       />
-      <p className="text-sm text-muted">Jobs are not affected. The command line works without the portal: corral ls</p>
+      <p className="text-sm text-muted">{fill(lost.unaffected, { command: 'corral ls' })}</p>
     </div>
   );
 }

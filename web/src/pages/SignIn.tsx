@@ -7,6 +7,8 @@ import { ApiError, address, call } from '../api/client';
 import * as ask from '../api/queries';
 import { CommandLine } from '../components/Copy';
 import { useTitle } from '../components/useTitle';
+import { refusals, signIn as texts } from '../texts/english/signin';
+import { fill, textOf } from '../texts/fill';
 
 const route = getRouteApi('/sign-in');
 
@@ -22,28 +24,18 @@ export function inside(next: string | undefined): string {
   return next && /^\/(?![/\\])/.test(next) ? next : '/';
 }
 
-/** What the server's reasons for refusing a provider's answer mean; an address may say none but these. */
-const REFUSED: Readonly<Record<string, string>> = {
-  'account-disabled': 'Your account is disabled; ask an administrator.',
-  'account-of-another': 'There is an account of your name already that is not linked with you; ask an administrator.',
-  'address-too-long': 'The address of the page to go on to is too long; sign in, and open the page then.',
-  'no-user-name': 'The provider does not say your user name; an administrator sets oidc_user_claim.',
-  'not-in-a-group': 'You are in none of the groups that may sign in; ask an administrator.',
-  'provider-unavailable': 'The sign-in provider does not answer; try again in a moment.',
-  'sign-in-refused': 'The provider did not sign you in; try again.',
-  'single-user': 'This server takes one user, and has one.',
-  'stale-sign-in': 'That sign-in was begun in another window, or too long ago; try again.',
-};
+/** What the server's reason for refusing a provider's answer means; an address may say none but those that have a text. */
+const refusalOf = (code: string): string => (Object.hasOwn(refusals, code) ? textOf(refusals, code) : texts.refused);
 
 export function SignIn() {
   const { next, refused } = route.useSearch();
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(refused ? (REFUSED[refused] ?? 'The provider’s answer was refused; try again.') : '');
+  const [problem, setProblem] = useState(refused ? refusalOf(refused) : '');
   const notice = useLocation({ select: (location) => location.state.notice });
   const { data: oidc } = useQuery(ask.oidc);
   const navigate = useNavigate();
   const client = useQueryClient();
-  useTitle('Sign in');
+  useTitle(texts.title);
 
   const enter = async (json: Record<string, string>) => {
     setBusy(true);
@@ -55,7 +47,7 @@ export function SignIn() {
     } catch (error) {
       const already = 'link' in json && (await client.fetchQuery(ask.me).catch(() => null));
       if (already) await navigate({ href: inside(next) });
-      else setProblem(error instanceof ApiError ? error.message : 'Signing in did not work; try again.');
+      else setProblem(error instanceof ApiError ? error.message : texts.failed);
     } finally {
       setBusy(false);
     }
@@ -77,7 +69,7 @@ export function SignIn() {
         <svg viewBox="0 0 16 16" width="26" height="26" aria-hidden className="text-accent">
           <path d="M1 5h14M1 10h14M4 2v12M12 2v12" stroke="currentColor" strokeWidth="1.8" fill="none" />
         </svg>
-        Sign in to Corral
+        {fill(texts.heading, { product: 'Corral' })}
       </h1>
       {notice && (
         <p role="status" className="mb-6 border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
@@ -90,17 +82,17 @@ export function SignIn() {
             {oidc.label}
           </a>
           <p className="flex items-center gap-3 py-5 text-sm text-muted before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line">
-            or with a password
+            {texts.orPassword}
           </p>
         </>
       )}
       <form onSubmit={submit} className="space-y-4">
         <label className="block space-y-1">
-          <span className="label">User</span>
+          <span className="label">{texts.user}</span>
           <input name="user" autoComplete="username" required className="field !h-10" autoFocus />
         </label>
         <label className="block space-y-1">
-          <span className="label">Password</span>
+          <span className="label">{texts.password}</span>
           <input name="password" type="password" autoComplete="current-password" required className="field !h-10" />
         </label>
         {problem && (
@@ -109,11 +101,11 @@ export function SignIn() {
           </p>
         )}
         <button type="submit" className={`btn ${oidc?.enabled ? '' : 'btn-main'} !h-10 w-full justify-center`} disabled={busy}>
-          {busy ? 'Signing in' : 'Sign in'}
+          {busy ? texts.entering : texts.enter}
         </button>
       </form>
       <div className="mt-8 border-t border-line pt-4 text-sm text-muted">
-        <p>No password? Starting the server prints a one-time link, and an administrator can make you one:</p>
+        <p>{texts.noPassword}</p>
         <CommandLine line="corral up" className="mt-2 -ml-1.5" />
         <br />
         <CommandLine line="corral users link NAME" className="-ml-1.5" />

@@ -151,7 +151,8 @@ class PodCreator:
 
     def _manifest(self, launch: TaskLaunch, node: str, access: DeviceAccess, rdma: tuple[str, ...]) -> dict[str, Any]:
         _check(launch)
-        check_rights(launch.pod_template, self._settings.pod_templates, self._settings.storage_places)
+        allowed, places = self._settings.pod_templates, self._settings.storage_places
+        check_rights(launch.pod_template, allowed, places, reserved=self._settings.reserved_secrets)
         if needs_runtime(launch):
             self._runtimes.check(launch)
         ports = ports_for(launch.ports, self._settings.first_port)

@@ -48,20 +48,28 @@ def check_words(words: tuple[str, ...]) -> None:
 
 
 def check_rights(
-    template: Mapping[str, Any], allowed: tuple[str, ...], places: tuple[str, ...], path: str = "kubernetes.podTemplate"
+    template: Mapping[str, Any],
+    allowed: tuple[str, ...],
+    places: tuple[str, ...],
+    path: str = "kubernetes.podTemplate",
+    *,
+    reserved: tuple[str, ...] = (),
 ) -> None:
     """Raise Forbidden for the first field of a template that is not allowed, naming the field and its word.
 
-    `places` are those that jobs may mount (`places.reach`).
+    `places` are those that jobs may mount (`places.reach`); `reserved` are the names of Secrets of which no template may
+    have one, beside those that begin with `OURS`.
     """
-    for field, word, why in _required_rights(template, places):
+    for field, word, why in _required_rights(template, places, frozenset(reserved)):
         if word and word in allowed:
             continue
         how = why or f"this server does not allow {word} (its administrator may, with pod_templates={word})"
         raise Forbidden("pod-template-forbidden", f"{path}.{field} is refused: {how}.")
 
 
-def _required_rights(template: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _required_rights(
+    template: Mapping[str, Any], places: tuple[str, ...], reserved: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
     """Yield each field that reaches beyond the pod: the field, the word it needs, and why nobody may set it."""
     metadata, spec = _map(template.get("metadata")), _map(template.get("spec"))
     for name, profile in _map(metadata.get("annotations")).items():
@@ -73,13 +81,15 @@ def _required_rights(template: Mapping[str, Any], places: tuple[str, ...]) -> It
         yield "spec.automountServiceAccountToken", "serviceAccount", ""
     yield from _unconfined("spec.securityContext", _map(spec.get("securityContext")))
     for at, volume in enumerate(_maps(spec.get("volumes"))):
-        yield from _of_volume(f"spec.volumes[{at}]", volume, places)
+        yield from _of_volume(f"spec.volumes[{at}]", volume, places, reserved)
     for kind in ("containers", "initContainers"):
         for at, container in enumerate(_maps(spec.get(kind))):
-            yield from _of_container(f"spec.{kind}[{at}]", container)
+            yield from _of_container(f"spec.{kind}[{at}]", container, reserved)
 
 
-def _of_volume(where: str, volume: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _of_volume(
+    where: str, volume: Mapping[str, Any], places: tuple[str, ...], reserved: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
     for kind in (each for each, said in volume.items() if said is not None and each not in _OF_THE_POD):
         if kind == "ephemeral":
             yield f"{where}.{kind}", "", _EPHEMERAL
@@ -94,11 +104,11 @@ def _of_volume(where: str, volume: Mapping[str, Any], places: tuple[str, ...]) -
             reference = inner.get("nodePublishSecretRef")
             name = inner.get("secretName") or (reference.get("name") if isinstance(reference, Mapping) else "")
             if name:
-                yield _of_secret(f"{where}.{source}", name)
+                yield _of_secret(f"{where}.{source}", name, reserved)
     for at, each in enumerate(_maps(_map(volume.get("projected")).get("sources"))):
         inner = each.get("secret")
         if isinstance(inner, Mapping):
-            yield _of_secret(f"{where}.projected.sources[{at}].secret", inner.get("name"))
+            yield _of_secret(f"{where}.projected.sources[{at}].secret", inner.get("name"), reserved)
         if "serviceAccountToken" in each:
             yield f"{where}.projected.sources[{at}].serviceAccountToken", "serviceAccount", ""
 
@@ -119,7 +129,7 @@ def _in_no_place(kind: str, source: Mapping[str, Any], places: tuple[str, ...]) 
     return ""
 
 
-def _of_container(where: str, container: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _of_container(where: str, container: Mapping[str, Any], reserved: frozenset[str]) -> Iterator[tuple[str, str, str]]:
     context = _map(container.get("securityContext"))
     within = f"{where}.securityContext"
     for field, word in (("privileged", "privileged"), ("procMount", "privileged")):
@@ -132,11 +142,11 @@ def _of_container(where: str, container: Mapping[str, Any]) -> Iterator[tuple[st
         source = variable.get("valueFrom")
         inner = source.get("secretKeyRef") if isinstance(source, Mapping) else None
         if isinstance(inner, Mapping):
-            yield _of_secret(f"{where}.env[{at}]", inner.get("name"))
+            yield _of_secret(f"{where}.env[{at}]", inner.get("name"), reserved)
     for at, source in enumerate(_maps(container.get("envFrom"))):
         inner = source.get("secretRef")
         if isinstance(inner, Mapping):
-            yield _of_secret(f"{where}.envFrom[{at}]", inner.get("name"))
+            yield _of_secret(f"{where}.envFrom[{at}]", inner.get("name"), reserved)
 
 
 def _unconfined(where: str, context: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -150,8 +160,8 @@ def _unconfined(where: str, context: Mapping[str, Any]) -> Iterator[tuple[str, s
         yield f"{where}.windowsOptions.hostProcess", "privileged", ""
 
 
-def _of_secret(where: str, name: object) -> tuple[str, str, str]:
-    if str(name).startswith(OURS):
+def _of_secret(where: str, name: object, reserved: frozenset[str]) -> tuple[str, str, str]:
+    if str(name).startswith(OURS) or name in reserved:
         return where, "", f"the Secret {name} is Corral's own; name the job's secrets in roles[].secrets"
     return where, "secrets", ""
 

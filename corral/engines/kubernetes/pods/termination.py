@@ -24,6 +24,7 @@ _SWEEP_SECONDS: Final = 1.0
 _FORCED_SECONDS: Final = 10.0
 """Seconds between attempts to force a pod's deletion."""
 _UNSEEN_SECONDS: Final = 5.0
+_SENT: Final = "sent"
 
 
 class PodTerminator:
@@ -83,14 +84,16 @@ class PodTerminator:
     async def _send(self, attempt: AttemptId, signal: str) -> bool:
         """Send a signal to all processes of the pod except PID 1, which is not the task's.
 
-        Return whether it was sent.
+        Return whether it was sent. The command says so itself, because the cluster may report success for another end.
+        A shell around it would get the signal too.
         """
-        command = ["/bin/sh", "-c", 'kill -s "$1" -- -1', "sh", signal.removeprefix("SIG")]
+        command = ["/bin/sh", "-c", f'kill -s "$1" -- -1 && echo {_SENT}', "sh", signal.removeprefix("SIG")]
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 session = await self._exec(attempt, command)
                 try:
-                    return await session.exit_code() == 0
+                    said = b"".join([data async for data in session.output()])
+                    return said.splitlines()[:1] == [_SENT.encode()]
                 finally:
                     await session.close()
         except (CorralError, TimeoutError) as error:

@@ -368,7 +368,7 @@ class Cycle:
         found = self._try(shape, run)
         if found:
             return found
-        reasons = self._explain(self.trial, request, group.shape)
+        reasons = self._explain(self.trial, request, shape)
         self._remember(group, run[0], self._verdict(reasons, None))
         if made := self._make_room(request, reasons):
             return made
@@ -458,7 +458,7 @@ class Cycle:
         request = run[0]
         self.head.lift()
         if not self._fits(request, shape):
-            reasons = self._explain(self.trial, request, group.shape)
+            reasons = self._explain(self.trial, request, shape)
             self._remember(group, request, self._verdict(reasons, None))
             self.head.hold()
             if made := self._make_room(request, reasons):

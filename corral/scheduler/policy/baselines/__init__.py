@@ -1,1 +1,1 @@
-"""Orders that better ones are compared with; each can be chosen on a server like any other."""
+"""Orders, a place and an allot part that better ones are compared with; each can be chosen on a server like any other."""

@@ -1,0 +1,1 @@
+"""The portal, in a browser against a real server."""

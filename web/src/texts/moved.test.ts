@@ -1,0 +1,98 @@
+/** Files whose texts are all in the catalogue: none of them may show a text of its own again. */
+
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+
+/** A file is added once the made-up language shows all of it (`tests/portal/test_a_language_is_chosen.py`). */
+const MOVED: readonly string[] = [
+  'api/client.ts',
+  'components/AccountMenu.tsx',
+  'components/AlertCount.tsx',
+  'components/Channels.tsx',
+  'components/Copy.tsx',
+  'components/Dialog.tsx',
+  'components/FormDialog.tsx',
+  'components/LanguageChoice.tsx',
+  'components/Notices.tsx',
+  'components/Palette.tsx',
+  'components/PasswordForm.tsx',
+  'components/Problems.tsx',
+  'components/SessionEnded.tsx',
+  'components/Shell.tsx',
+  'components/Status.tsx',
+  'components/Time.tsx',
+  'components/Troubles.tsx',
+  'components/useTitle.ts',
+  'lib/bytes.ts',
+  'lib/keys.ts',
+  'lib/offline.ts',
+  'lib/palette.ts',
+  'lib/time.ts',
+  'pages/Account.tsx',
+  'pages/Lost.tsx',
+  'pages/SignIn.tsx',
+];
+
+/** Names, keys and commands are the same in each language. */
+const NAMES: readonly RegExp[] = [/^\s*(Corral|· Corral)\s*$/, /^Ctrl[ -]K$/, /^tgram:\/\//, /^corral /];
+
+/** Attributes and properties of components that a reader sees or hears; `said`, `word` and `what` are components' own. */
+const SPOKEN = /^(aria-label|aria-description|aria-roledescription|title|placeholder|alt|label|hint|heading|said|word|what|name|line)$/;
+/** Of these the values are names of fields and commands. */
+const SILENT = /^(name|line)$/;
+
+const isText = (text: string) => /\p{L}/u.test(text) && !NAMES.some((name) => name.test(text));
+/** A capital and a second word, or a full stop: what is read, unlike a class, a path or a key. */
+const isSentence = (text: string) => isText(text) && (/^\P{L}*\p{Lu}\p{L}*[ ,:…]/u.test(text) || /\p{L}[.?!…]$/u.test(text));
+
+/** The texts of a source that a reader would see, each with its line. */
+function texts(path: string, source: string): string[] {
+  const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true, path.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
+  const found: string[] = [];
+  const tell = (node: ts.Node, text: string) => {
+    found.push(`${path}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1} ${text.trim()}`);
+  };
+  /** `shown`: whether each literal below is on the page; `quiet`: whether none is. */
+  const visit = (node: ts.Node, shown: boolean, quiet: boolean): void => {
+    if (ts.isImportDeclaration(node) || ts.isTypeNode(node)) return;
+    if (ts.isJsxText(node) && isText(node.text)) tell(node, node.text);
+    if (ts.isJsxAttribute(node)) {
+      const name = node.name.getText();
+      const spoken = SPOKEN.test(name) && !SILENT.test(name);
+      if (node.initializer) visit(node.initializer, spoken, !spoken && name !== 'children' && !/^on[A-Z]/.test(name));
+      return;
+    }
+    if (ts.isBinaryExpression(node) && /^[!=]==?$/.test(node.operatorToken.getText())) return;
+    if (ts.isJsxExpression(node) && !ts.isJsxAttribute(node.parent)) shown = true;
+    if (ts.isArrowFunction(node) || ts.isElementAccessExpression(node)) shown = false;
+    if (ts.isCallExpression(node)) shown = node.expression.getText() === 'useTitle';
+    if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
+      if (!quiet && (shown ? isText(node.text) : isSentence(node.text))) tell(node, node.text);
+    }
+    ts.forEachChild(node, (child) => visit(child, shown, quiet));
+  };
+  visit(file, false, false);
+  return found;
+}
+
+describe('a file that is moved to the catalogue', () => {
+  it.each(MOVED)('%s shows no text of its own', (path) => {
+    expect(texts(path, readFileSync(new URL(`../${path}`, import.meta.url), 'utf8'))).toEqual([]);
+  });
+});
+
+it('finds a text wherever a reader would see it', () => {
+  const page = `
+    import { a } from 'A module.';
+    const REASON = { wrong: 'It went wrong.', 'not-read': 'a b c' };
+    function Page() {
+      useTitle('Jobs');
+      return <p className="One two" aria-label="Spoken" title={x === 'Equal' ? 'Chosen' : undefined} role={'Some role'}>
+        Written {busy ? 'busy' : '…'} {\`\${n} left\`} {fill(texts.known, { key: 'value' })} {list.map((each) => <b key="a">{each}</b>)}
+        <Field label={named ? \`Field \${n}\` : ''} onPick={() => pick('Key Of')} /> <kbd>Ctrl K</kbd>
+      </p>;
+    }`;
+  const words = texts('x.tsx', page).map((each) => each.replace(/^\S+ /, ''));
+  expect(words).toEqual(['It went wrong.', 'Jobs', 'Spoken', 'Chosen', 'Written', 'busy', 'left', 'Field', 'Key Of']);
+});
