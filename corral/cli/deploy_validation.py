@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from corral.kernel.errors import Conflict, CorralError, NotFound
+from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from corral.client.schema import HealthView
@@ -18,6 +18,8 @@ ENGINE: Final = "kubernetes"
 _LOOK_SECONDS: Final = 2.0
 _KNOWN_WITHIN: Final = 180.0
 """Seconds within which the server sees a node that has joined."""
+_SILENT_FOR: Final = 900.0
+"""Seconds for which a server may be silent."""
 _ENDS_WITHIN: Final = 4.5 * 3600
 """Seconds for a validation: the server itself gives up after four hours."""
 _WHY: Final = "corral deploy add-node"
@@ -49,38 +51,36 @@ class Validation:
     """Corral's validation of one node after the other."""
 
     def __init__(
-        self, client: Asked, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        self, client: Asked, *, engine: str = ENGINE, pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._client, self._pause, self._now = client, pause, now
+        self._client, self._engine, self._pause, self._now = client, engine, pause, now
 
     async def of(self, host: str) -> Refusal | None:
         """Have a node validated, and wait for the end; returns why it is not good."""
         from corral.deploy.checks.connection import Refusal
 
-        node = f"{ENGINE}/{host}"
+        node = f"{self._engine}/{host}"
         see = f"See corral nodes health {node}; mend it, then run it again."
         try:
-            if not await self._runs(node):
-                await self._begin(node)
+            await self._begin(node)
             why = await self._end(node)
         except CorralError as error:
             why = error.message
         return Refusal(f"it has joined and is not offered: {why}", see) if why else None
 
-    async def _runs(self, node: str) -> bool:
-        """Whether its validation runs already, as after a cut."""
-        found = await self._health(node)
-        return found is not None and found["state"] == "validating"
-
     async def _begin(self, node: str) -> None:
-        """Ask for a validation as soon as the server knows the node. Raises CorralError."""
+        """Ask for a validation as soon as the server knows the node, unless one runs already. Raises CorralError."""
         begun = self._now()
         while True:
+            # One runs also where the answer to the question before was lost.
+            found = await self._health(node)
+            if found is not None and found["state"] == "validating":
+                return
             try:
                 await asyncio.to_thread(self._client.change_health, node, "validate", why=_WHY)
                 return
-            except NotFound:
+            except (NotFound, Unavailable):
                 if self._now() - begun > _KNOWN_WITHIN:
                     raise
             await self._pause(_LOOK_SECONDS)
@@ -98,6 +98,17 @@ class Validation:
         return "its validation does not end"
 
     async def _health(self, node: str) -> HealthView | None:
-        """The health of a node; None where the server knows no sign of trouble."""
-        page = await asyncio.to_thread(self._client.node_health)
-        return next((each for each in page["items"] if each["node"] == node), None)
+        """The health of a node; None where the server knows no sign of trouble.
+
+        Raises Unavailable once the server has been silent for long: it may be started again meanwhile.
+        """
+        begun = self._now()
+        while True:
+            try:
+                page = await asyncio.to_thread(self._client.node_health)
+            except Unavailable:
+                if self._now() - begun > _SILENT_FOR:
+                    raise
+                await self._pause(_LOOK_SECONDS)
+            else:
+                return next((each for each in page["items"] if each["node"] == node), None)

@@ -237,6 +237,7 @@ class ControlApi:
         found = parts_of(
             ready=control.ready.is_set(), troubles=troubles, engines=list(control.engines),
             away=control.engine_set.away, agents={} if agents is None else agents.scraper.troubles(),
+            certificates=control.engine_set.certificate_ends(), now=control.clock.now(),
         )  # fmt: skip
         return _json(found)
 

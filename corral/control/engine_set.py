@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from corral.engines.base import Engine, JobHints
+from corral.engines.base import CertifiedCluster, Engine, JobHints
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.launch import EngineEvent
@@ -70,6 +70,14 @@ class EngineSet:
         """Raise Unavailable, with the reason, if an engine is away."""
         if (error := self.away.get(name)) is not None:
             raise Unavailable(error.code, error.message)
+
+    def certificate_ends(self) -> dict[str, float]:
+        """When the certificates of open engines' clusters end, in seconds since 1970."""
+        return {
+            name: engine.certificate_ends
+            for name, engine in self._engines.items()
+            if name not in self.away and isinstance(engine, CertifiedCluster) and engine.certificate_ends is not None
+        }
 
     def unseen(self, jobs: Sequence[LiveJob]) -> set[AttemptId]:
         """The attempts whose tasks are placed on an engine that is away: nobody can say that they are gone."""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 import corral
 from corral.kernel.errors import Unavailable
 from corral.model.server_parts import AWAY, DEGRADED, OK, ServerPart
+
+_DAY: Final = 86400.0
+_SOON: Final = 30 * _DAY
+"""Seconds before its end at which a certificate is told of, as by `corral deploy certs status`."""
 
 
 def parts_of(
@@ -16,15 +22,31 @@ def parts_of(
     engines: Sequence[str],
     away: Mapping[str, Unavailable],
     agents: Mapping[str, str],
+    certificates: Mapping[str, float],
+    now: float,
 ) -> list[ServerPart]:
-    """The parts that control sees; `agents` has the trouble of each that is asked, "" where it answers."""
+    """The parts that control sees; `agents` has the trouble of each that is asked, "" where it answers.
+
+    `certificates` has the time, as `now` in seconds since 1970, when that of an engine's cluster ends.
+    """
     reasons = tuple(troubles) if ready else ("The scheduler is still starting.", *troubles)
     found = [ServerPart("scheduler", "scheduler", DEGRADED if reasons else OK, corral.__version__, reasons)]
     for name in sorted(engines):
         error = away.get(name)
-        found.append(
-            ServerPart("engine", name, OK if error is None else AWAY, reasons=() if error is None else (error.message,))
-        )
+        late = _late(certificates[name], now) if name in certificates else ()
+        state = AWAY if error is not None else DEGRADED if late else OK
+        found.append(ServerPart("engine", name, state, reasons=late if error is None else (error.message,)))
     for name, trouble in sorted(agents.items()):
         found.append(ServerPart("agent", name, AWAY if trouble else OK, reasons=(trouble,) if trouble else ()))
     return found
+
+
+def _late(ends: float, now: float) -> tuple[str, ...]:
+    """What is said of a certificate that ends soon, or has ended."""
+    if ends - now >= _SOON:
+        return ()
+    day = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d")
+    when = f"end on {day}" if ends > now else f"have ended on {day}"
+    return (
+        f"The certificates of its cluster {when}: renew them (corral deploy certs renew, or kubeadm certs renew all).",
+    )

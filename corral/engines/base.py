@@ -164,6 +164,16 @@ class ObjectListing(Protocol):
 
 
 @runtime_checkable
+class CertifiedCluster(Protocol):
+    """An engine of a cluster that shows a certificate, which ends with others of the cluster."""
+
+    @property
+    def certificate_ends(self) -> float | None:
+        """When that ends, in seconds since 1970; None as long as none was seen."""
+        ...
+
+
+@runtime_checkable
 class SharedCluster(Protocol):
     """An engine of a cluster in which other applications run beside Corral's, in queues of its own."""
 

@@ -39,12 +39,12 @@ class Portal:
     def __init__(self, folder: Path, url: str, ca: Path) -> None:
         self.url, self.ca, self._folder = url, ca, folder
         folder.mkdir()
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
-        self.env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
+        self._env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
+        self._env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
 
     def corral(self, *words: str, code: int = 0) -> str:
         """The output of `corral WORDS`, which must end with `code`; with another one, what it said."""
-        done = warm.corral(words, env=self.env, cwd=self._folder, seconds=300)
+        done = warm.corral(words, env=self._env, cwd=self._folder, seconds=300)
         assert done.returncode == code, (
             f"corral {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}"
         )

@@ -282,24 +282,6 @@ def test_up_ends_with_the_portal_and_a_link_that_admits_once(cluster: Cluster, p
     assert kept == ["700:999", "700:1000"]
 
 
-def test_a_worker_that_corrals_own_validation_finds_bad_is_not_offered(cluster: Cluster, portal: Portal) -> None:
-    words = ("add-node", "gpu2", *TIMEOUT, *FULL, "--bundle", str(bundle_of_portal(cluster)))
-    # As if its join had been cut before its end. The image of the job has no Python, so the validation fails.
-    cluster.kubectl(f"taint node gpu2 {CLOSED}:NoSchedule")
-    command = cluster.words_of(*words, "--validate", "-o", "json")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=portal.env)
-    (refused,) = json.loads(done.stdout)["hosts"]
-    assert done.returncode == 4 and refused["done"] == ["validate it by a pod"], done.stderr
-    assert refused["message"].startswith("it has joined and is not offered: it is cordoned: "), refused
-    assert CLOSED in cluster.kubectl("get node gpu2 -o jsonpath={.spec.taints[*].key}").split()
-    moves = [each["after"] for each in json.loads(portal.corral("nodes", "health", "kubernetes/gpu2", "-o", "json"))]
-    assert moves[:2] == ["cordoned", "validating"], moves
-    portal.corral("nodes", "healthy", "kubernetes/gpu2")
-    code, text, said = cluster.ask_of(*words, "-o", "json")
-    assert code == 0, f"{text} {said}"
-    assert CLOSED not in cluster.kubectl("get node gpu2 -o jsonpath={.spec.taints[*].key}").split()
-
-
 def test_a_job_runs_over_two_workers_and_is_stopped(cluster: Cluster, portal: Portal) -> None:
     serve = "echo listening; while true; do echo hello | nc -l -p 8080; done"
     call = 'until nc -w 5 "$(peer:server-0:host)" 8080 </dev/null | grep hello; do sleep 0.2; done; sleep 1000'

@@ -9,7 +9,7 @@ import pytest
 
 from corral.cli.deploy_validation import Validation, require_engine
 from corral.deploy.checks.connection import Refusal
-from corral.kernel.errors import Conflict, NotFound
+from corral.kernel.errors import Conflict, NotFound, Unavailable
 
 NODE = "kubernetes/gpu3"
 
@@ -17,7 +17,10 @@ NODE = "kubernetes/gpu3"
 class Server:
     """Answers as a server does whose ledger has these states of the node one after the other, None being no entry."""
 
-    def __init__(self, *states: tuple[str, str] | None, unknown_for: int = 0, refuses: str = "") -> None:
+    def __init__(
+        self, *states: tuple[str, str] | None, unknown_for: int = 0, refuses: str = "", silent_for: float = 0.0
+    ) -> None:
+        self._silent_for = silent_for
         self._states, self._unknown_for, self._refuses = list(states), unknown_for, refuses
         self.acts: list[tuple[str, str]] = []
         self.time = 0.0
@@ -26,6 +29,8 @@ class Server:
         return {"items": [{"kind": "engine", "name": "local"}, {"kind": "store", "name": "kubernetes"}]}
 
     def node_health(self) -> dict[str, Any]:
+        if self.acts and self.time < self._silent_for:
+            raise Unavailable("unreachable", "Nothing listens there.")
         state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
         other = {"node": "kubernetes/gpu1", "state": "cordoned", "why": "its fans"}
         return {"items": [other, *([{"node": NODE, "state": state[0], "why": state[1]}] if state else [])]}
@@ -68,7 +73,7 @@ def test_a_validation_that_runs_already_is_waited_for() -> None:
 
 
 def test_the_server_needs_a_moment_to_see_a_node_that_has_joined() -> None:
-    server = Server(None, RUNS, None, unknown_for=3)
+    server = Server(None, None, None, None, RUNS, None, unknown_for=3)
     assert server.validated() is None and len(server.acts) == 4
     refusal = Server(None, unknown_for=10_000).validated()
     assert refusal is not None and refusal.message.endswith("There is no node.")
@@ -79,6 +84,13 @@ def test_a_server_that_refuses_or_never_ends_keeps_the_node_closed() -> None:
     assert refusal is not None and refusal.message.endswith("is not offered: No validation is set up.")
     refusal = Server(None, RUNS).validated()
     assert refusal is not None and refusal.message.endswith("its validation does not end")
+
+
+def test_a_server_that_starts_again_meanwhile_is_waited_for() -> None:
+    server = Server(None, RUNS, ("healthy", ""), silent_for=800.0)
+    assert server.validated() is None and server.time >= 800.0
+    refusal = Server(None, RUNS, silent_for=5000.0).validated()
+    assert refusal is not None and refusal.message.endswith("is not offered: Nothing listens there.")
 
 
 def test_a_server_of_another_cluster_is_refused_before_anything_is_done() -> None:

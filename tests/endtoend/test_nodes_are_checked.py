@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
 import time
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 import pytest
 
+from corral.cli.deploy_validation import Validation, require_engine
+from corral.kernel.errors import Conflict
 from tests.endtoend.platform import Platform, on_devices
 
 pytestmark = pytest.mark.timeout(600)
@@ -89,3 +92,10 @@ def test_an_administrator_repairs_and_returns_a_node(server: Checked) -> None:
     server.until_moved("repairing", "validating", "healthy", node=node)
     assert "node3" in server.corral("nodes", node)
     assert json.loads(server.corral("nodes", node, "-o", "json"))["name"] == node
+
+
+def test_a_node_that_was_added_is_validated_before_it_is_offered(server: Checked) -> None:
+    assert asyncio.run(Validation(server.client, engine="local").of("node4")) is None
+    assert server.moves("local/node4") == ["validating", "healthy"]
+    with pytest.raises(Conflict, match="no engine kubernetes"):
+        require_engine(server.client)

@@ -67,6 +67,10 @@ CASES: Final = {
     "CorralEngineClosed": Case(
         {f'corral_engine_open{{{AT},engine="yarn"}}': "0x200"}, {f'corral_engine_open{{{AT},engine="yarn"}}': "1x200"}
     ),
+    "CorralCertificatesEnd": Case(
+        {f'corral_engine_certificate_end_seconds{{{AT},engine="kubernetes"}}': "1209599x200"},
+        {f'corral_engine_certificate_end_seconds{{{AT},engine="kubernetes"}}': "1300000x200"},
+    ),
     "CorralNodesNotReady": Case(
         {f'corral_nodes{{{AT},engine="local",state="not-ready"}}': "2x200"},
         {f'corral_nodes{{{AT},engine="local",state="ready"}}': "2x200"},

@@ -71,8 +71,9 @@ class ControlMetrics:
             begun = time.thread_time()
             control = self._control
             self._gauges = state_gauges(
-                control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now()
-            )
+                control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now(),
+                control.engine_set.certificate_ends(),
+            )  # fmt: skip
             self._until = time.monotonic() + _KEPT_FOR * (time.thread_time() - begun)
         found = self._control.counts.samples() + self._gauges + self._process.samples()
         return sum((source() for source in self.sources), found)

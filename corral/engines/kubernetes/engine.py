@@ -286,6 +286,11 @@ class KubernetesEngine:
             raise NotFound("not-running", f"{attempt} is not running on this cluster.")
         return await open_session(self._transport, self._settings.namespace, attempt, argv, tty=tty)
 
+    @property
+    def certificate_ends(self) -> float | None:
+        """When the certificate of the API ends. kubeadm renews it with all others of a control plane."""
+        return self._transport.certificate_ends
+
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Open a TCP connection to one of the task's ports.
 

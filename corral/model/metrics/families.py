@@ -29,6 +29,7 @@ class Metric(StrEnum):
     SCHEDULER_UP = "corral_scheduler_up"
     LEASE_EPOCH = "corral_lease_epoch"
     ENGINE_OPEN = "corral_engine_open"
+    ENGINE_CERTIFICATE_END = "corral_engine_certificate_end_seconds"
     AGENTS = "corral_agents"
     PROCESS_CPU = "corral_process_cpu_seconds_total"
     PROCESS_MEMORY = "corral_process_resident_memory_bytes"
@@ -73,6 +74,12 @@ _TABLE: Final = (
     ),
     Family(Metric.LEASE_EPOCH, Kind.GAUGE, "The number of times that a scheduler has begun to lead."),
     Family(Metric.ENGINE_OPEN, Kind.GAUGE, "1 if the engine can be reached, else 0.", ("engine",)),
+    Family(
+        Metric.ENGINE_CERTIFICATE_END,
+        Kind.GAUGE,
+        "When the certificate ends that the API of the engine's cluster shows, in seconds since 1970.",
+        ("engine",),
+    ),
     Family(
         Metric.AGENTS,
         Kind.GAUGE,

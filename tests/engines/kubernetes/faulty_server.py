@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,14 +38,14 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*script: Answer) -> AsyncIterator[Server]:
+async def serving(*script: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """The server with this script."""
     server = Server(*script)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
     server.port = runner.addresses[0][1]
     try:

@@ -6,6 +6,7 @@ Nothing here repeats or waits; `transport` does.
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -44,6 +45,16 @@ class RetryableError(Exception):
         self.sent = sent
         self.after = after
         error.details["sent"] = sent
+
+
+def end_of_certificate(answer: aiohttp.ClientResponse) -> float | None:
+    """When the certificate ends that the server showed, in seconds since 1970.
+
+    None without TLS, and for a short answer, which has let go of its connection already; those of watches have it.
+    """
+    transport = answer.connection.transport if answer.connection is not None else None
+    shown = transport.get_extra_info("peercert") if transport is not None else None
+    return float(ssl.cert_time_to_seconds(shown["notAfter"])) if shown else None
 
 
 async def read_all(call: Call, answer: aiohttp.ClientResponse, most: int) -> bytes:

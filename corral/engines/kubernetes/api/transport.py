@@ -19,7 +19,15 @@ from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.connection_limits import ConnectionLimits as ConnectionLimits
 from corral.engines.kubernetes.api.errors import Status, refusal
 from corral.engines.kubernetes.api.resources import Call
-from corral.engines.kubernetes.api.response import Request, RetryableError, failure, read_all, read_chunks, unreachable
+from corral.engines.kubernetes.api.response import (
+    Request,
+    RetryableError,
+    end_of_certificate,
+    failure,
+    read_all,
+    read_chunks,
+    unreachable,
+)
 from corral.kernel.errors import Unavailable
 
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -43,6 +51,8 @@ class Transport:
         self._seed = seed
         self._calls = 0
         self._mixed_up = asyncio.Event()
+        self.certificate_ends: float | None = None
+        """When the certificate ends that the API showed last, in seconds since 1970."""
 
     async def open(self) -> None:
         """Read the credentials. Raises InvalidInput when they cannot be used."""
@@ -197,7 +207,7 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = request.content
         try:
-            return await session.request(
+            answer = await session.request(
                 request.call.method,
                 self._access.host + request.call.path,
                 params=request.params,
@@ -215,3 +225,5 @@ class Transport:
             self._mixed_up.set()
             sentence = f"The cluster was not asked to {request.call}: this process can make no connection any more."
             raise Unavailable("no-new-connection", sentence, sent=False) from error
+        self.certificate_ends = end_of_certificate(answer) or self.certificate_ends
+        return answer
