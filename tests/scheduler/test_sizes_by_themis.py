@@ -68,6 +68,14 @@ def test_the_job_that_was_treated_worst_gets_most_of_what_is_auctioned() -> None
     assert life.sizes()["late"] > life.sizes()["early"] >= 1
 
 
+def test_without_an_elastic_job_no_later_plan_is_due() -> None:
+    life = three_jobs()
+    assert life.cycle(1.0).again_at is not None, "leases end with time"
+    life.end("a", "b", "c")
+    assert life.cycle(2.0).again_at is None
+    assert life.cycle(3.0).again_at is None
+
+
 def test_a_job_bids_by_the_throughput_that_it_declares() -> None:
     part = ThemisSizes(fairness=0.0, lease_seconds=60.0)
     life = Life([node("n1", devices=16)], policy=Policy("themis", preemption=True, allot=part))

@@ -187,7 +187,8 @@ class RunningGangs:
         del self.by_job[gang.job]
         self._count(gang, -1)
         self.leaving.discard(gang.job)
-        self.elastic.get(gang.queue, {}).pop(gang.job, None)
+        if self.elastic.get(gang.queue, {}).pop(gang.job, None) and not self.elastic[gang.queue]:
+            del self.elastic[gang.queue]
         of_queue = self.by_queue[gang.queue]
         del of_queue[gang.priority][gang.job]
         if not of_queue[gang.priority]:
