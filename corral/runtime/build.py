@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import py_compile
@@ -29,10 +30,10 @@ def build_runtime(target: Path, plug_ins: Iterable[str] = ()) -> Path:
     for name in plug_ins:
         sources |= _package_of(name)
     temporary = target.with_suffix(f".{os.getpid()}.new")
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive, tempfile.TemporaryDirectory() as folder:
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for name, text in sources.items():
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text)
-            archive.writestr(zipfile.ZipInfo(f"{name}c", _EPOCH), _compiled(name, text, Path(folder)))
+            archive.writestr(zipfile.ZipInfo(f"{name}c", _EPOCH), _compiled(name, text))
     os.replace(temporary, target)
     return target
 
@@ -54,12 +55,15 @@ def _package_of(name: str) -> dict[str, str]:
     return sources | {f"{here}/{path.name}": path.read_text(encoding="utf-8") for path in own}
 
 
-def _compiled(name: str, text: str, folder: Path) -> bytes:
-    source, output = folder / "source.py", folder / "code.pyc"
-    source.write_text(text, encoding="utf-8")
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(source), str(output), dfile=name, doraise=True, invalidation_mode=mode)
-    data = output.read_bytes()
+@functools.lru_cache(maxsize=256)
+def _compiled(name: str, text: str) -> bytes:
+    """The byte code of a source. It is kept: the engines of a server, and servers forked from one process, share it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = Path(folder) / "source.py", Path(folder) / "code.pyc"
+        source.write_text(text, encoding="utf-8")
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(source), str(output), dfile=name, doraise=True, invalidation_mode=mode)
+        data = output.read_bytes()
     if not data.startswith(importlib.util.MAGIC_NUMBER):
         raise OSError(f"{name} could not be compiled")
     return data

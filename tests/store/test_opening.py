@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +97,37 @@ def test_every_migration_is_known_in_order() -> None:
     assert tuple(reversed([step.revision for step in script.walk_revisions()])) == KNOWN
 
 
+@pytest.fixture(scope="module")
+def copy_of_schema(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
+    """Copies SQLite's file of an earlier schema, which goes on from the file of the one before."""
+    file = tmp_path_factory.mktemp("schemas") / "corral.db"
+
+    def copy(version: str, target: Path) -> None:
+        engine = _sqlite_file(file)
+        if KNOWN.index(version_of(engine) or KNOWN[0]) > KNOWN.index(version):
+            engine.dispose()
+            file.unlink()
+            engine = _sqlite_file(file)
+        bring_up(engine, target=version)
+        engine.dispose()
+        shutil.copyfile(file, target)
+
+    return copy
+
+
 @pytest.mark.parametrize(
     # The first goes through every migration.
     "version",
     [KNOWN[0], *(pytest.param(each, marks=pytest.mark.large) for each in KNOWN[1:-3]), *KNOWN[-3:]],
 )
-def test_a_store_of_each_earlier_schema_is_brought_up(empty_url: str, version: str) -> None:
+def test_a_store_of_each_earlier_schema_is_brought_up(
+    empty_url: str, version: str, copy_of_schema: Callable[[str, Path], None]
+) -> None:
     engine = writer_engine(parse_url(empty_url))
     if engine.dialect.name == "sqlite":
-        Path(str(engine.url.database)).touch()
-    bring_up(engine, target=version)
+        copy_of_schema(version, Path(str(engine.url.database)))
+    else:
+        bring_up(engine, target=version)
     engine.dispose()
     store = asyncio.run(_opened_and_closed(empty_url))
     assert store.dialect == ("sqlite" if "sqlite" in empty_url else "postgresql")
