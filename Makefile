@@ -90,7 +90,8 @@ lint: $(VENV)/.locked  ## Check style, types and who imports whom
 	@$(BIN)/lint-imports | awk '/^Broken contracts/ { broken = 1 } /^Contracts: / || broken'; exit $${PIPESTATUS[0]}
 	@[ -d .mypy_cache ] || { new=1; mkdir .mypy_cache; ! [ -e "$(TYPES)" ] || tar -C .mypy_cache -xf "$(TYPES)"; }; \
 	$(BIN)/mypy || exit; \
-	[ -z "$$new" ] || { mkdir -p "$(dir $(TYPES))"; tar -C .mypy_cache -cf "$(TYPES).$$$$" . && mv "$(TYPES).$$$$" "$(TYPES)"; }
+	[ -z "$$new" ] || { mkdir -p "$(dir $(TYPES))" && tar -C .mypy_cache -cf "$(TYPES).$$$$" . && \
+		mv "$(TYPES).$$$$" "$(TYPES)"; } || echo "the next clone begins its type check anew"
 
 .PHONY: portal-test
 portal-test: portal
