@@ -216,7 +216,7 @@ def test_devices_and_ports_of_a_role_are_named_and_numbered(page: Page) -> None:
     page.goto("/submit")
     page.get_by_label("Name", exact=True).fill("chosen")
     page.get_by_label("Command").fill("true")
-    page.get_by_label("Devices", exact=True).fill("2")
+    page.get_by_label("Devices each", exact=True).fill("2")
     unfold(page, "Environment, ports and resources of this role")
     page.get_by_label("Kind of its devices").fill("gpu")
     page.get_by_label("Named devices of its node").fill("1 3")
@@ -225,7 +225,7 @@ def test_devices_and_ports_of_a_role_are_named_and_numbered(page: Page) -> None:
     worker = yaml.safe_load(lines_of(page))["roles"]["worker"]
     assert worker["resources"]["devices"] == {"count": 2, "kind": "gpu", "ids": ["1", "3"]}
     assert worker["ports"] == [{"name": "http", "count": 2, "start": 28080}]
-    expect(page.get_by_label("Devices", exact=True)).to_have_value("2")
+    expect(page.get_by_label("Devices each", exact=True)).to_have_value("2")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1440, "dark")])
