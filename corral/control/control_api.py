@@ -41,7 +41,7 @@ from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
 from corral.control.running_shadow import RunningShadows
 from corral.control.scheduler_views import Views
-from corral.control.server_parts import parts_of
+from corral.control.server_parts import parts_of, versions_of
 from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
@@ -234,9 +234,11 @@ class ControlApi:
         """The parts of the server that control sees."""
         control, agents = self._control, self.metrics.agents
         troubles = [*control.troubles(), *descriptor_shortages("scheduler")]
+        away = control.engine_set.away
+        versions = await versions_of({name: each for name, each in control.engines.items() if name not in away})
         found = parts_of(
-            ready=control.ready.is_set(), troubles=troubles, engines=list(control.engines),
-            away=control.engine_set.away, agents={} if agents is None else agents.scraper.troubles(),
+            ready=control.ready.is_set(), troubles=troubles, engines=list(control.engines), versions=versions,
+            away=away, agents={} if agents is None else agents.scraper.troubles(),
             certificates=control.engine_set.certificate_ends(), now=control.clock.now(),
         )  # fmt: skip
         return _json(found)

@@ -185,6 +185,15 @@ class SharedCluster(Protocol):
         ...
 
 
+@runtime_checkable
+class Versioned(Protocol):
+    """An engine of a cluster that has a version of its own."""
+
+    async def version(self) -> str:
+        """Return the version of the cluster's software. Raises a CorralError when the cluster does not answer."""
+        ...
+
+
 class Documents(Protocol):
     """Cluster objects that stand for jobs: followed, and written field by field. Kinds are named by their titles."""
 

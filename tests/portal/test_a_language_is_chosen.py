@@ -129,3 +129,11 @@ def test_signing_in_and_lost_addresses_have_no_english_in_another_language(stran
     stranger.goto("/nowhere/at/all")
     expect(stranger.get_by_role("heading")).to_be_visible()
     assert english(stranger) == []
+
+
+def test_the_servers_parts_have_no_english_in_another_language(page: Page, portal: Portal) -> None:
+    parts = portal.client.server_parts()["items"]
+    page.goto("/server")
+    expect(page.locator("tr[data-server-part]")).to_have_count(len(parts))
+    user = str(portal.client.me()["user"])
+    assert english(page, user, *(str(part["name"]) for part in parts)) == []

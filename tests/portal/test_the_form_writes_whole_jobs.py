@@ -212,6 +212,22 @@ def test_rules_on_nodes_checkpoints_and_notifications_follow_the_file_and_the_fi
     expect(page.get_by_label("Only on these nodes", exact=True)).to_have_value("node1")
 
 
+def test_devices_and_ports_of_a_role_are_named_and_numbered(page: Page) -> None:
+    page.goto("/submit")
+    page.get_by_label("Name", exact=True).fill("chosen")
+    page.get_by_label("Command").fill("true")
+    page.get_by_label("Devices each", exact=True).fill("2")
+    unfold(page, "Environment, ports and resources of this role")
+    page.get_by_label("Kind of its devices").fill("gpu")
+    page.get_by_label("Named devices of its node").fill("1 3")
+    page.get_by_label("Ports of this role").fill("http:2=28080")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    worker = yaml.safe_load(lines_of(page))["roles"]["worker"]
+    assert worker["resources"]["devices"] == {"count": 2, "kind": "gpu", "ids": ["1", "3"]}
+    assert worker["ports"] == [{"name": "http", "count": 2, "start": 28080}]
+    expect(page.get_by_label("Devices each", exact=True)).to_have_value("2")
+
+
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1440, "dark")])
 def test_the_unfolded_form_fits_and_is_legible_and_named(
     browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme

@@ -16,6 +16,7 @@ from typing import Any
 from corral.engines.base import ExecSession
 from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.resources import NODES, PODS, Call
+from corral.engines.kubernetes.api.server_version import server_version
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
@@ -126,6 +127,10 @@ class KubernetesEngine:
         """
         resource = {"nodes": NODES, "pods": PODS}[kind]
         return await self._pods.ask(Call("list", resource, namespace if resource.namespaced else ""))
+
+    async def version(self) -> str:
+        """Return the version of the API server. Raises a CorralError."""
+        return await server_version(self._transport)
 
     def documents(self, kinds: Iterable[ObjectAddress]) -> KubernetesDocuments:
         """Return the objects of some kinds on this cluster, read over the engine's own connections."""

@@ -21,6 +21,7 @@ from corral.engines.yarn.cluster_use import ClusterUseReader
 from corral.engines.yarn.cluster_watch import ClusterWatch
 from corral.engines.yarn.device_probe import DeviceProbe
 from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.hadoop_version import hadoop_version
 from corral.engines.yarn.host_ports import HostPorts
 from corral.engines.yarn.job_loops import JobLoops
 from corral.engines.yarn.orders import check_launch, check_level, check_resources, order_of
@@ -148,6 +149,15 @@ class YarnEngine:
         if self._watch.inventory is None:
             raise Unavailable("hadoop-unreachable", "The ResourceManager has not answered yet.")
         return self._watch.inventory
+
+    async def version(self) -> str:
+        """Return the version of Hadoop that the ResourceManager runs. Raises a CorralError."""
+        try:
+            return await hadoop_version(self._yarn)
+        except (LookupError, TypeError):
+            raise Unavailable(
+                "hadoop-unreachable", "What answers at yarn_resource_managers is no ResourceManager."
+            ) from None
 
     async def cluster_use(self) -> ClusterUse:
         """Return YARN's queues and the applications that are not Corral's. Raises Unavailable."""

@@ -44,6 +44,12 @@ def devices(*indexes: int) -> tuple[Device, ...]:
     return tuple(Device(index, f"{DEVICES}#{index}") for index in indexes)
 
 
+async def test_the_cluster_tells_its_version(at: Harness) -> None:
+    async with at:
+        told = await at.engine.version()
+    assert told == at.plane.request("GET", "/version")["gitVersion"] and told.startswith("v1.")
+
+
 async def test_a_task_is_one_write_runs_and_is_told(at: Harness, nodes: list[str]) -> None:
     task = launch(nodes[0], "true", devices=devices(2, 3), ports=(PortRequest("http", 2),), cpu_millis=500)
     async with at:

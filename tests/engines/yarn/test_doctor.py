@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from corral.engines.kind import DoctorOptions, Finding
 from corral.engines.yarn.kind import YarnKind, YarnOptions
+from tests.engines.yarn.harness import YarnPlace
 from tests.reserved import free_port
 from tests.testbeds.hadoop.yarn import Yarn
 
@@ -108,3 +112,10 @@ def test_daemons_that_do_not_answer_are_named(yarn: Yarn) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     found = bad(examined(yarn, yarn_resource_managers=nowhere, yarn_name_nodes=nowhere))
     assert all(f"{name} at {nowhere} does not answer" in found[name] for name in ("ResourceManager", "NameNode"))
+
+
+async def test_the_engine_tells_the_version_that_the_doctor_reads(yarn: Yarn, tmp_path: Path) -> None:
+    async with YarnPlace(yarn, tmp_path).open() as opened:
+        told = await opened.raw.version()
+    info = json.loads(urlopen(f"{yarn.url}/ws/v1/cluster/info", timeout=60).read())["clusterInfo"]
+    assert told == info["resourceManagerVersion"] and told.startswith("3.")

@@ -2,15 +2,12 @@
 
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/queries';
+import { pages } from '../texts/english/palette';
 import { Tabs } from './Tabs';
 
-const WAYS = [
-  ['/nodes', 'Nodes'],
-  ['/benchmarks', 'Benchmarks'],
-  ['/server', 'Server'],
-] as const;
+const WAYS = ['/nodes', '/benchmarks', '/server'] as const;
 
 export function NodeTabs() {
   const admin = useQuery(ask.me).data?.role === 'admin';
-  return admin ? <Tabs label="Nodes" ways={WAYS} /> : null;
+  return admin ? <Tabs label={pages['/nodes'].name} ways={WAYS.map((to) => [to, pages[to].name] as const)} /> : null;
 }

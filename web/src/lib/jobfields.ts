@@ -16,8 +16,8 @@ export interface MoreField {
   role?: boolean;
   /** What may be chosen: what the file says, and its words. One of a choice, any of a list of words. */
   options?: readonly (readonly [string, string])[];
-  /** Of `a:b`, the keys that the two parts of a word have in the file; a word without a second part stands for itself. */
-  parts?: readonly [string, string];
+  /** Of `a:b=c`, the keys that the parts of a word have in the file; a word of the first part alone stands for itself. */
+  parts?: readonly [string, string, string?];
 }
 
 export interface FieldGroup {
@@ -140,11 +140,14 @@ const OF_ROLE: readonly FieldGroup[] = [
     title: 'Environment, ports and resources of this role',
     fields: [
       field('env', 'Environment of this role', 'pairs', `NAME=value, ${LINES}`),
-      field('ports', 'Ports of this role', 'parts', 'names, such as http; http:2 for two', { parts: ['name', 'count'] }),
+      field('ports', 'Ports of this role', 'parts', 'names, such as http; http:2 for two, http=8080 for a number', { parts: ['name', 'count', 'start'] }),
       field('secrets', 'Secrets of this role', 'pairs', `VARIABLE=stored secret, ${LINES}`),
       field('image', 'Image of this role', 'text', 'the job’s'),
       field('imagePullSecrets', 'Secrets that open its registry', 'words', NAMES),
       field('workingDir', 'Working folder of this role', 'text', 'the job’s'),
+      field('resources/devices/kind', 'Kind of its devices', 'text', 'any, or gpu'),
+      field('resources/devices/ids', 'Named devices of its node', 'words', 'indexes or ids with blanks between'),
+      field('resources/devices/bitmap', 'The same as bits', 'text', 'none, or 0x33'),
       field('resources/disk', 'Disk each', 'text', 'none, or 20Gi'),
       field('shm', 'Shared memory each', 'text', 'the engine’s own, or 1Gi'),
       field('resources/other', 'Other resources each', 'numbers', `name=number, ${LINES}`),
@@ -192,6 +195,7 @@ export const SHORTHANDS: Readonly<Record<string, Shorthand>> = {
   'sharing/antiAffinity': { child: 'tags' },
   network: { child: 'rdma', word: ['rdma', 'required'] },
   topology: { child: 'required' },
+  'resources/devices': { child: 'count' },
   'topology/spread': { child: 'level' },
   notifications: { child: 'events' },
   preflight: { child: 'checks' },

@@ -18,6 +18,8 @@ roles:
     env: {LR: 0.1}
 # the end
 `;
+/** Places whose short value is one of the form's first fields. */
+const FIRST_FIELDS = ['topology', 'resources/devices'];
 const ALL = [...JOB_GROUPS, ...ROLE_GROUPS].flatMap(({ fields }) => fields);
 const field = (path: string, role = false): MoreField => ALL.find((each) => each.path.join('/') === path && !!each.role === role)!;
 const shown = (text: string, one: MoreField, role = 'worker') => moreOf(text, role, [one])[0];
@@ -81,6 +83,10 @@ describe('the fields beside the first ones', () => {
     ['resources/disk', '20Gi', { resources: { disk: '20Gi' } }],
     ['resources/other', 'licences=2', { resources: { other: { licences: 2 } } }],
     ['ports', 'http debug:2', { ports: ['http', { name: 'debug', count: 2 }] }],
+    ['ports', 'http=8080 rpc:4=9000', { ports: [{ name: 'http', start: 8080 }, { name: 'rpc', count: 4, start: 9000 }] }],
+    ['resources/devices/kind', 'npu', { resources: { devices: { kind: 'npu' } } }],
+    ['resources/devices/ids', '0 GPU-3f', { resources: { devices: { ids: ['0', 'GPU-3f'] } } }],
+    ['resources/devices/bitmap', '0x33', { resources: { devices: { bitmap: '0x33' } } }],
     ['nodes/exclude', 'n9', { nodes: { exclude: ['n9'] } }],
     ['completion/minFailed', '2', { completion: { minFailed: 2 } }],
     ['topology/spread/level', 'node', { topology: { spread: { level: 'node' } } }],
@@ -113,6 +119,25 @@ describe('the fields beside the first ones', () => {
     ['nodes/expressions', 'zone in ('],
     ['nodes/tolerations', 'spot:'],
   ])('%s %s waits until it can be written', (path, value) => expect(put(TEXT, path, value)).toBeNull());
+
+  it.each(['http=', 'http=80=90', '=80', 'http:=80'])('ports %s wait until they can be written', (value) => expect(put(TEXT, 'ports', value, true)).toBeNull());
+});
+
+describe('the devices of a role', () => {
+  const having = (devices: string) => `name: x\nroles:\n  worker:\n    command: train\n    resources: {cpu: 1, devices: ${devices}}   # paid\n`;
+
+  it('keep their number when a kind or names are added', () => {
+    const kind = put(having('2'), 'resources/devices/kind', 'gpu', true)!;
+    expect(parse(kind).roles.worker.resources).toEqual({ cpu: 1, devices: { count: 2, kind: 'gpu' } });
+    expect(parse(put(kind, 'resources/devices/ids', '0 3', true)!).roles.worker.resources.devices).toEqual({ count: 2, kind: 'gpu', ids: ['0', '3'] });
+    expect(kind).toContain('# paid');
+  });
+
+  it('are read when their names are numbers, and one is taken out alone', () => {
+    const text = having('{ids: [0, 1, 5]}');
+    expect(shown(text, field('resources/devices/ids', true))).toBe('0 1 5');
+    expect(parse(put(text, 'resources/devices/ids', '0 5', true)!).roles.worker.resources.devices.ids.map(String)).toEqual(['0', '5']);
+  });
 });
 
 describe('a short value', () => {
@@ -172,7 +197,7 @@ it('every field has its own label and place, and every other name belongs to one
   expect(new Set(ALL.map(({ label }) => label)).size).toBe(ALL.length);
   expect(new Set(ALL.map(({ path, role }) => `${role ? 'role ' : ''}${path.join('/')}`)).size).toBe(ALL.length);
   for (const path of Object.keys(OTHER_NAMES)) expect(field(path)).toBeDefined();
-  for (const [path, { child }] of Object.entries(SHORTHANDS)) if (path !== 'topology') expect(field(`${path}/${child}`)).toBeDefined();
+  for (const [path, { child }] of Object.entries(SHORTHANDS)) if (!FIRST_FIELDS.includes(path)) expect(field(`${path}/${child}`)).toBeDefined();
 });
 
 it('roles are added and removed where they stand', () => {

@@ -120,7 +120,7 @@ const LINE_OF: Partial<Record<Kind, (item: Json) => string | null>> = {
 
 function shown({ kind, parts }: MoreField, value: unknown): string | null {
   if (parts) return Array.isArray(value) ? partsShown(value, parts) : null;
-  if (kind === 'words') return Array.isArray(value) && value.every(oneWord) ? value.join(' ') : null;
+  if (kind === 'words') return Array.isArray(value) && value.every((each) => oneWord(each) || Number.isInteger(each)) ? value.join(' ') : null;
   const lineOf = LINE_OF[kind];
   if (lineOf) {
     const lines = Array.isArray(value) ? value.map((item: unknown) => (item && typeof item === 'object' ? lineOf(item as Json) : null)) : [null];
@@ -135,12 +135,17 @@ function shown({ kind, parts }: MoreField, value: unknown): string | null {
   return entries.every(([, each]) => plain(each) && !String(each).includes('\n')) ? entries.map(([key, each]) => `${key}=${String(each)}`).join('\n') : null;
 }
 
-function partsShown(items: readonly unknown[], [first, second]: readonly [string, string]): string | null {
+/** The first part of a word; `=` ends it only where there is a third. */
+const isHead = (value: unknown, third: string | undefined): value is string => oneWord(value) && !value.includes(':') && (third === undefined || !value.includes('='));
+
+function partsShown(items: readonly unknown[], [first, second, third]: NonNullable<MoreField['parts']>): string | null {
   const words = items.map((item) => {
-    if (typeof item === 'string') return oneWord(item) && !item.includes(':') ? item : null;
+    if (typeof item === 'string') return isHead(item, third) ? item : null;
     const { [first]: head, [second]: tail, ...others } = (item ?? {}) as Json;
-    if (!oneWord(head) || head.includes(':') || Object.keys(others).length > 0) return null;
-    return tail === undefined ? head : plain(tail) && /^\S+$/.test(String(tail)) ? `${head}:${tail}` : null;
+    const { [third ?? '']: end, ...more } = others;
+    if (!isHead(head, third) || Object.keys(more).length > 0) return null;
+    const ends = [[':', tail], ['=', end]].filter(([, value]) => value !== undefined);
+    return ends.every(([, value]) => plain(value) && /^\S+$/.test(String(value))) ? head + ends.map(([mark, value]) => `${mark}${value}`).join('') : null;
   });
   return words.includes(null) ? null : words.join(' ');
 }
@@ -165,18 +170,21 @@ function twoWords(line: string, made: (first: string, second: string) => Sources
   return first && second && more.length === 0 ? made(first, second) : null;
 }
 
+/** A word as its parts: `a`, `a:b`, and of three also `a=c` and `a:b=c`. */
+const partsOf = (word: string, third: string | undefined) => (third === undefined ? /^([^:]+)(?::(.+))?$/ : /^([^:=]+)(?::([^=]+))?(?:=([^=]+))?$/).exec(word);
+
 function wordSource(word: string, parts: MoreField['parts']): ItemSource {
-  const at = parts ? word.indexOf(':') : -1;
-  if (!parts || at < 0) return scalar(word);
-  const tail = word.slice(at + 1);
-  return { [parts[0]]: scalar(word.slice(0, at)), [parts[1]]: /^\d+$/.test(tail) ? tail : scalar(tail) };
+  const [, head, tail, end] = (parts && partsOf(word, parts[2])) ?? [];
+  if (!parts || head === undefined || (tail === undefined && end === undefined)) return scalar(word);
+  const source = (value: string) => (/^\d+$/.test(value) ? value : scalar(value));
+  return { [parts[0]]: scalar(head), ...(tail !== undefined && { [parts[1]]: source(tail) }), ...(end !== undefined && { [parts[2]!]: source(end) }) };
 }
 
 /** The items of a text that stands for a list, with their YAML; null for other texts, and for lines that are none yet. */
 function itemsOf({ kind, parts }: MoreField, value: string): { words: string[]; sources: ItemSource[] } | null {
   if (kind === 'words' || kind === 'parts') {
     const words = value.split(/\s+/);
-    return words.every((word) => !parts || /^[^:]+(:.+)?$/.test(word)) ? { words, sources: words.map((word) => wordSource(word, parts)) } : null;
+    return words.every((word) => !parts || partsOf(word, parts[2])) ? { words, sources: words.map((word) => wordSource(word, parts)) } : null;
   }
   const sourcesOf = SOURCES_OF[kind];
   if (!sourcesOf) return null;

@@ -14,6 +14,7 @@ const MOVED: readonly string[] = [
   'components/Dialog.tsx',
   'components/FormDialog.tsx',
   'components/LanguageChoice.tsx',
+  'components/NodeTabs.tsx',
   'components/Notices.tsx',
   'components/Palette.tsx',
   'components/PasswordForm.tsx',
@@ -21,6 +22,7 @@ const MOVED: readonly string[] = [
   'components/SessionEnded.tsx',
   'components/Shell.tsx',
   'components/Status.tsx',
+  'components/Tabs.tsx',
   'components/Time.tsx',
   'components/Troubles.tsx',
   'components/useTitle.ts',
@@ -31,6 +33,7 @@ const MOVED: readonly string[] = [
   'lib/time.ts',
   'pages/Account.tsx',
   'pages/Lost.tsx',
+  'pages/ServerParts.tsx',
   'pages/SignIn.tsx',
 ];
 

@@ -13,6 +13,7 @@ import msgspec
 from corral.engines.kind import Finding
 from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED, Permission
 from corral.engines.kubernetes.api.resources import NAMESPACES, Call, Resource
+from corral.engines.kubernetes.api.server_version import path_call, server_version
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.doctor.node_check import OLDEST, Raw, clocks, machines, numbers
 from corral.engines.kubernetes.settings import KubernetesSettings
@@ -32,7 +33,7 @@ async def examine(transport: Transport, settings: KubernetesSettings, now: Calla
     found: list[Finding] = []
     try:
         await transport.open()
-        version = await _version(transport)
+        version = await server_version(transport)
     except CorralError as error:
         return [Finding("cluster", "bad", error.message)]
     found += _versions(version)
@@ -51,25 +52,6 @@ async def examine(transport: Transport, settings: KubernetesSettings, now: Calla
     return found
 
 
-async def _version(transport: Transport) -> str:
-    version = msgspec.json.decode(await transport.ask(_read("/version")), type=dict[str, Any])
-    return str(version.get("gitVersion", ""))
-
-
-class _Path(Call, frozen=True):
-    """A GET of a path that belongs to no object."""
-
-    at: str = ""
-
-    @property
-    def path(self) -> str:
-        return self.at
-
-
-def _read(path: str) -> Call:
-    return _Path("get", Resource(path, namespaced=False), at=path)
-
-
 def _versions(version: str) -> Iterator[Finding]:
     read = numbers(version)
     if read is None:
@@ -85,7 +67,7 @@ def _versions(version: str) -> Iterator[Finding]:
 
 async def _serves(transport: Transport, group: str, version: str) -> bool:
     try:
-        await transport.ask(_read(f"/apis/{group}/{version}"))
+        await transport.ask(path_call(f"/apis/{group}/{version}"))
     except NotFound:
         return False
     return True

@@ -12,6 +12,7 @@ from corral.engines.yarn.doctor.mapped_users_check import mapped_users
 from corral.engines.yarn.doctor.pair_check import pair
 from corral.engines.yarn.doctor.probe_service import probe
 from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.hadoop_version import hadoop_version
 from corral.engines.yarn.inventory import YarnNode, nodes_of
 from corral.engines.yarn.settings import SAME, YarnSettings
 from corral.kernel.errors import CorralError, NotFound
@@ -42,8 +43,7 @@ async def examine(settings: YarnSettings, options: DoctorOptions) -> list[Findin
 
 async def _yarn(yarn: HadoopRest, files: HadoopRest, settings: YarnSettings) -> AsyncIterator[Finding]:
     try:
-        info = await yarn.ask("GET", "/ws/v1/cluster/info")
-        version = str(info["clusterInfo"]["resourceManagerVersion"])
+        version = await hadoop_version(yarn)
     except CorralError as error:
         yield Finding("ResourceManager", "bad", error.message)
         return
