@@ -117,7 +117,8 @@ def compared_runs(before: str, after: str) -> tuple[list[Change], list[Benchmark
     changes = [
         Change(each["metric"], each["before"], each["after"], each["unit"], each["gain"]) for each in found["changes"]
     ]
-    return changes, found["ways"]
+    ways: list[BenchmarkWays] = found.get("ways", [])  # a server of before has none
+    return changes, ways
 
 
 def _show_overview(overview: BenchmarkOverview) -> None:

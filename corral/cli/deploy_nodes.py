@@ -15,6 +15,7 @@ from corral.kernel.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from corral.cli.deploy_up import Given, Look
+    from corral.cli.deploy_validation import Validation
     from corral.deploy.checks.connection import Refusal
     from corral.deploy.checks.report import Survey
     from corral.deploy.hosts.reader import Host, Hosts
@@ -29,7 +30,7 @@ _MARKS: Final = {"added": ("✔", "green"), "removed": ("✔", "green"), "upgrad
 
 def add(
     whole: Hosts, names: Sequence[str], path: Path, look: Look, given: Given, skipped: Sequence[str], output: str,
-    *, dry_run: bool, measure: Measure | None = None,
+    *, dry_run: bool, validation: Validation | None = None,
 ) -> int:  # fmt: skip
     """Check these hosts, join them closed, validate them, and then let the scheduler use them."""
     from corral.deploy.remote.work import logs_at
@@ -38,13 +39,18 @@ def add(
     path = path.absolute()
     logs = path.with_name(f"{path.stem}.logs")
     bundle, packages = given.bundle(), given.packages()
+    measure = None if validation is None else validation.of
     with logs_at(logs):
         survey = look(True)
         joining = _Joining(whole, survey, cluster_of(whole, survey, path, logs), bundle)
+        if validation is not None:
+            validation.require_new(host.name for host in chosen if not joining.has(host.name))
         left_out = joining.left_out(chosen, skipped)
         plans = {host.name: joining.plan_of(host) for host in chosen if host.name not in left_out}
         if dry_run:
-            return _plan_of_adding(whole, list(plans.values()), left_out, joining, output, measured=bool(measure))
+            return _plan_of_adding(
+                whole, list(plans.values()), left_out, joining, output, measured=validation is not None
+            )
         outcomes = _join(whole, plans, path, logs, packages)
         if any(each.done for each in outcomes.values()):
             joining = _Joining(whole, look(False), joining.cluster, bundle)
@@ -182,6 +188,10 @@ class _Joining:
         from corral.deploy.steps.membership import closed_joining
 
         return closed_joining(self._plans[host.name])
+
+    def has(self, name: str) -> bool:
+        """Whether a host is a node already."""
+        return name in self._nodes
 
     def waits(self, name: str) -> bool:
         """Whether a node has joined and is not validated yet, also after a cut."""

@@ -167,17 +167,17 @@ def add_node_command(
     whole = chosen_hosts(hosts, ())
     chosen = [host.name for host in chosen_hosts(hosts, names).hosts]
     with ExitStack() as stack:
-        measure = None
+        validation = None
         if validate:
             from corral.cli.connection import connect
             from corral.cli.deploy_validation import Validation, require_engine
 
             client = stack.enter_context(connect())
             require_engine(client)
-            measure = Validation(client).of
+            validation = Validation(client)
         return add(
             whole, chosen, hosts, lambda ports: survey_of(whole, hosts, seconds=timeout, ports=ports),
-            Given(packages, bundle), skipped, output, dry_run=dry_run, measure=measure,
+            Given(packages, bundle), skipped, output, dry_run=dry_run, validation=validation,
         )  # fmt: skip
 
 

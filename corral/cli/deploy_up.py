@@ -106,17 +106,22 @@ async def _done(
     packages = asked.given.packages()
     async with Ssh(known_hosts_of(path), path.parent) as ssh:
         # The hashes of a bundle take seconds, and so do the answers of hosts.
-        bundle, survey = await asyncio.gather(
-            asyncio.to_thread(asked.given.bundle),
-            look_over(ssh, whole.hosts, seconds=seconds, told=teller(len(whole.hosts))),
-        )
+        looking = asyncio.create_task(look_over(ssh, whole.hosts, seconds=seconds, told=teller(len(whole.hosts))))
+        try:
+            bundle = await asyncio.to_thread(asked.given.bundle)
+            survey = await looking
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
 
         def planned(survey: Survey) -> dict[str, HostPlan]:
             return {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in asked.names}
 
         plans = planned(survey)
         if needs_ports(survey, [name for name, plan in plans.items() if plan.doable], asked.skipped):
-            survey = await with_ports(ssh, whole, survey, seconds=seconds)
+            # What listens there ends with its connection, and the others are needed for the steps.
+            async with Ssh(known_hosts_of(path), path.parent) as apart:
+                survey = await with_ports(apart, whole, survey, seconds=seconds)
         outcomes = _left_out(whole, plans, survey, asked.skipped)
         able = {name: plan for name, plan in plans.items() if name not in outcomes}
         outcomes |= await do_steps_over(

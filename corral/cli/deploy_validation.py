@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
@@ -31,6 +31,9 @@ class Asked(Protocol):
     def server_parts(self) -> Any:
         """The parts of the server, for administrators."""
 
+    def node(self, name: str) -> Any:
+        """A node that the server knows."""
+
     def node_health(self) -> Any:
         """The nodes with signs of trouble."""
 
@@ -55,6 +58,21 @@ class Validation:
         now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._client, self._engine, self._pause, self._now = client, engine, pause, now
+
+    def require_new(self, hosts: Iterable[str]) -> None:
+        """Raise Conflict for a host that the server knows as a node although it is none of this cluster.
+
+        The server is then another cluster's, and a node of that would be validated in its place.
+        """
+        for host in hosts:
+            try:
+                self._client.node(f"{self._engine}/{host}")
+            except NotFound:
+                continue
+            raise Conflict(
+                "other-cluster",
+                f"The server knows a node {host}, and this cluster has none: sign in to the server of this cluster.",
+            )
 
     async def of(self, host: str) -> Refusal | None:
         """Have a node validated, and wait for the end; returns why it is not good."""

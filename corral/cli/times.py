@@ -17,13 +17,13 @@ def seconds_of(option: str, text: str) -> float | None:
     if not text:
         return None
     try:
-        return max(0.0, time.time() - parse_duration(text))
-    except ValueError:  # it is no duration, such as 12h
-        pass
-    try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # it may be a duration, such as 12h
+        pass
+    try:
+        return max(0.0, time.time() - parse_duration(text))
+    except ValueError:
         message = f"{option} {text[:50]!r} is not a time; write it as 2026-11-27T10:00:00Z, 2026-11-27 or 12h (ago)."
         raise InvalidInput("no-time", message) from None
 
@@ -35,4 +35,7 @@ def time_of(option: str, text: str) -> str:
         return ""
     from corral.model.records import rfc3339
 
-    return rfc3339(max(0.0, seconds))
+    try:
+        return rfc3339(max(0.0, seconds))
+    except (ValueError, OverflowError):
+        raise InvalidInput("no-time", f"{option} {text[:50]!r} is after the year 9999.") from None

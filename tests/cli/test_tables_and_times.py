@@ -84,6 +84,7 @@ def test_a_mistyped_command_is_answered_with_the_one_that_was_meant() -> None:
     [
         ("2026-01-02", 1767312000.0),
         ("2026-01-02T00:00:00Z", 1767312000.0),
+        ("20260102", 1767312000.0),
         ("2026-01-02T01:00", 1767315600.0),
         ("2026-01-02T00:00:00+01:00", 1767308400.0),
         ("1h30m", 1767312000.0 - 5400),
@@ -100,6 +101,8 @@ def test_a_time_is_a_day_a_time_or_so_long_ago(
 
 def test_what_is_no_time_is_refused_by_the_name_of_its_option() -> None:
     assert time_of("--since", "2026-01-02") == "2026-01-02T00:00:00.000Z"
+    with pytest.raises(InvalidInput, match="after the year 9999"):
+        time_of("--since", "9999-12-31T23:59:59-14:00")
     for wrong in ("noon", "2026-13-01", "9" * 400, "nan", "-5m"):
         with pytest.raises(InvalidInput, match=r"--until .* is not a time"):
             time_of("--until", wrong)

@@ -28,6 +28,11 @@ class Server:
     def server_parts(self) -> dict[str, Any]:
         return {"items": [{"kind": "engine", "name": "local"}, {"kind": "store", "name": "kubernetes"}]}
 
+    def node(self, name: str) -> dict[str, Any]:
+        if name == NODE:
+            return {"name": NODE}
+        raise NotFound("node-not-found", "There is no node.")
+
     def node_health(self) -> dict[str, Any]:
         if self.acts and self.time < self._silent_for:
             raise Unavailable("unreachable", "Nothing listens there.")
@@ -96,3 +101,7 @@ def test_a_server_that_starts_again_meanwhile_is_waited_for() -> None:
 def test_a_server_of_another_cluster_is_refused_before_anything_is_done() -> None:
     with pytest.raises(Conflict, match="no engine kubernetes"):
         require_engine(Server(None))
+    validation = Validation(Server(None))
+    with pytest.raises(Conflict, match="knows a node gpu3, and this cluster has none"):
+        validation.require_new(["gpu2", "gpu3"])
+    validation.require_new(["gpu2"])

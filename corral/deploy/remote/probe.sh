@@ -79,7 +79,9 @@ tell_interface() {
 
 # By getent's "hosts" a name of /etc/hosts that has no IPv6 address is asked of the name servers first, and those may be silent.
 resolves() {
-  for kind in ahostsv4 ahostsv6 hosts; do limited getent $kind "$1" >/dev/null 2>&1 && return; done
+  for kind in ahostsv4 ahostsv6 hosts; do
+    if has timeout; then timeout 3 getent $kind "$1"; else getent $kind "$1"; fi >/dev/null 2>&1 && return
+  done
   return 1
 }
 

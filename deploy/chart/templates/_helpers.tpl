@@ -53,6 +53,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "corral.secrets" -}}
 {{- $names := list (include "corral.keySecret" .) (include "corral.databaseSecret" .) .Values.tls.existingSecret .Values.oidc.existingSecret -}}
 {{- $names = concat $names (list .Values.blobs.existingSecret .Values.nodeAgent.tokenSecret (include "corral.monitoring" .)) -}}
+{{- $names = concat $names .Values.imagePullSecrets (list .Values.ingress.tlsSecret (printf "%s-grafana" (include "corral.name" .))) -}}
 {{- join "," ($names | compact | uniq) }}
 {{- end }}
 

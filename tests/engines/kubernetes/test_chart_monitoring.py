@@ -172,6 +172,10 @@ def test_what_receivers_have_of_credentials_is_in_a_secret_that_no_job_may_mount
 @pytest.mark.parametrize("release", ["corral", "ml"])
 def test_no_secret_that_the_charts_pods_have_may_be_mounted_by_a_job(helm: Helm, release: str) -> None:
     named = {"oidc": {"existingSecret": "sign-in"}, "tls": {"existingSecret": "certificate"}}
+    named |= {
+        "ingress": {"enabled": True, "host": "corral.example", "tlsSecret": "of-the-host"},
+        "imagePullSecrets": ["pull"],
+    }
     made = helm.render(merged(WHOLE, named), release=release)
     reserved = tuple(made.environment("control")["CORRAL_RESERVED_SECRETS"].split(","))
     text = json.dumps([each for each in made.things if each["kind"] != "Secret"])
@@ -179,7 +183,8 @@ def test_no_secret_that_the_charts_pods_have_may_be_mounted_by_a_job(helm: Helm,
         re.findall(r'"secretKeyRef": {"name": "([^"]+)"', text)
     )
     found |= set(re.findall(r'"secretKeyRef": {"key": "[^"]+", "name": "([^"]+)"', text))
-    assert {"sign-in", "certificate"} < found and len(found) >= 5
+    found |= {each["metadata"]["name"] for each in made.things if each["kind"] == "Secret"} | {"pull"}
+    assert {"sign-in", "certificate", "of-the-host"} < found and len(found) >= 5
     for name in found:
         with pytest.raises(Forbidden, match="Corral's own"):
             check_rights(

@@ -168,3 +168,22 @@ def test_a_signal_that_was_not_sent_is_sent_when_the_order_is_repeated_and_then_
 
     cluster = virtually(work())
     assert cluster.sent == ["USR1"] and not cluster.deleted
+
+
+@pytest.mark.parametrize(
+    ("says", "deleted"),
+    [([b"ERROR: ld.so: object 'x.so' cannot be preloaded: ignored.\n", b"sent\n"], []), ([b"sh: not sent\n"], [30.0])],
+)
+def test_a_signal_was_sent_where_a_line_says_so_whatever_was_printed_before(
+    tmp_path: Path, says: list[bytes], deleted: list[float]
+) -> None:
+    async def work() -> StumblingCluster:
+        cluster = StumblingCluster()
+        cluster.stumbles, cluster.says = False, says
+        cluster.answers.set()
+        terminator, record = stoppable(cluster, tmp_path)
+        await terminator.stop(record, 30.0, "USR1")
+        return cluster
+
+    cluster = virtually(work())
+    assert cluster.sent == ["USR1"] and cluster.deleted == deleted

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.engines.base import ExecSession
 from corral.engines.kubernetes.pods.exec_session import LOST
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
@@ -85,8 +86,13 @@ async def test_no_end_is_lost_on_a_busy_node_while_input_arrives(at: Harness, ku
     """A session that ends while input is on its way had exit code 0 in 4 of 100 cases, and 255 in 7."""
     delays = random.Random(7)
 
+    async def begun(attempt: AttemptId) -> ExecSession:
+        while True:
+            with contextlib.suppress(Unavailable):  # the kubelet may be stopped for too long
+                return await at.engine.exec(attempt, ["sh", "-c", "sleep 0.05; exit 7"], tty=False)
+
     async def fails(attempt: AttemptId) -> tuple[int, bytes]:
-        session = await at.engine.exec(attempt, ["sh", "-c", "sleep 0.05; exit 7"], tty=False)
+        session = await begun(attempt)
 
         async def types() -> None:
             await asyncio.sleep(delays.uniform(0, 0.2))

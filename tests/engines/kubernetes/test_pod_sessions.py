@@ -13,6 +13,7 @@ from aiohttp import web
 
 from corral.engines.kubernetes.api.access import kubeconfig_access
 from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.pods import exec_session
 from corral.engines.kubernetes.pods.exec_session import LOST, PodSession, open_session
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import JobId, attempt_id
@@ -241,3 +242,26 @@ async def test_a_session_without_reports_has_the_clusters_word(tmp_path: Path) -
         return await says(OUTPUT + b"sent", SUCCESS)(request)
 
     assert await told(tmp_path, answer, reports=False) == (0, b"sent")
+
+
+async def test_input_for_a_command_that_does_not_begin_ends_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exec_session, "_BEGINS_WITHIN", 0.05)
+    async with entered(tmp_path, says(b"", stays=True)) as session:
+        with pytest.raises(Unavailable, match="did not begin in time"):
+            await session.send(b"words")
+        assert [piece async for piece in session.output()] == []
+        assert await session.exit_code() == LOST
+
+
+async def test_a_session_that_fails_in_an_unforeseen_way_ends_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: bytes) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(exec_session, "end_of", fail)
+    code, said = await told(tmp_path, says(OUTPUT + b"BEGINout", SUCCESS))
+    assert code == LOST and said.startswith(b"outcorral: The connection to the command broke.")
+    assert "a session in a pod failed" in caplog.text

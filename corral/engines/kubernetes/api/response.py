@@ -20,6 +20,7 @@ from corral.kernel.errors import CorralError, Unavailable
 
 CHUNK_BYTES: Final = 2**18
 """Bytes read at once: few enough to stay in the processor's cache until they are decoded."""
+_RENEWED_DAYS: Final = 90
 
 
 @dataclass(slots=True)
@@ -50,11 +51,15 @@ class RetryableError(Exception):
 def end_of_certificate(answer: aiohttp.ClientResponse) -> float | None:
     """When the certificate ends that the server showed, in seconds since 1970.
 
-    None without TLS, and for a short answer, which has let go of its connection already; those of watches have it.
+    None without TLS, and for a short answer, which has let go of its connection already; those of watches have it. None too
+    for a certificate of less than `_RENEWED_DAYS`: what makes such ones renews them by itself, and kubeadm's last a year.
     """
     transport = answer.connection.transport if answer.connection is not None else None
     shown = transport.get_extra_info("peercert") if transport is not None else None
-    return float(ssl.cert_time_to_seconds(shown["notAfter"])) if shown else None
+    if not shown:
+        return None
+    ends = float(ssl.cert_time_to_seconds(shown["notAfter"]))
+    return ends if ends - ssl.cert_time_to_seconds(shown["notBefore"]) >= _RENEWED_DAYS * 86400 else None
 
 
 async def read_all(call: Call, answer: aiohttp.ClientResponse, most: int) -> bytes:

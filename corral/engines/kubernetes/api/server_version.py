@@ -8,6 +8,7 @@ import msgspec
 
 from corral.engines.kubernetes.api.resources import Call, Resource
 from corral.engines.kubernetes.api.transport import Transport
+from corral.kernel.errors import Unavailable
 
 _LONGEST: Final = 100
 """Letters that are kept of a version: an API server may call itself what it likes."""
@@ -31,5 +32,9 @@ def path_call(path: str) -> PathCall:
 
 async def server_version(transport: Transport) -> str:
     """Return the version of the API server, such as v1.34.1; "" where it tells none. Raises a CorralError."""
-    answer = msgspec.json.decode(await transport.ask(path_call("/version")), type=dict[str, Any])
+    told = await transport.ask(path_call("/version"))
+    try:
+        answer = msgspec.json.decode(told, type=dict[str, Any])
+    except msgspec.DecodeError:  # a proxy may answer in its place
+        raise Unavailable("kubernetes-answer", "The API server tells its version in no JSON.") from None
     return str(answer.get("gitVersion", ""))[:_LONGEST]

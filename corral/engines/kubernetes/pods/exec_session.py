@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -26,6 +27,7 @@ from corral.engines.kubernetes.pods.template import TASK
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
 
+_log = logging.getLogger(__name__)
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _INPUT, _OUTPUT, _ERRORS, _END, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _PIECE: Final = 32 * 1024
@@ -33,6 +35,8 @@ _WAITING: Final = 64
 """Pieces of output that may wait for a reader. More stay with the cluster."""
 _EARLY: Final = 64 * 1024
 """Bytes that are kept of what arrives before the shell's first mark."""
+_BEGINS_WITHIN: Final = 60.0
+"""Seconds for which input waits for the shell: a container runtime that hangs keeps no session whose caller is gone."""
 LOST: Final = 255
 """The exit code of a session whose end was not seen."""
 _BROKEN: Final = "The connection to the command broke. The command may still run."
@@ -91,7 +95,12 @@ class PodSession:
         """
         if not data and self._tty:
             data = b"\x04"
-        await self._takes_input.wait()
+        try:
+            async with asyncio.timeout(_BEGINS_WITHIN):
+                await self._takes_input.wait()
+        except TimeoutError:
+            await self.close()
+            raise Unavailable("session-over", "The command did not begin in time.") from None
         if not self._input_open or self._code.done():
             raise Unavailable("session-over", "The command takes no more input; its input was ended.")
         try:
@@ -148,6 +157,9 @@ class PodSession:
                 await self._pass_on(self._early + self._report.rest())
             if why:
                 await self._pass_on(f"corral: {why}\n".encode())
+        except Exception:  # the reader of the output waits for its end
+            _log.exception("a session in a pod failed")
+            await self._pass_on(f"corral: {_BROKEN}\n".encode())
         finally:
             self._over(code)
         await self._output.put(b"")

@@ -93,7 +93,7 @@ class PodTerminator:
                 session = await self._exec(attempt, command)
                 try:
                     said = b"".join([data async for data in session.output()])
-                    return said.splitlines()[:1] == [_SENT.encode()]
+                    return _SENT.encode() in said.splitlines()
                 finally:
                     await session.close()
         except (CorralError, TimeoutError) as error:
