@@ -22,6 +22,8 @@ _MOST_FIGURES: Final = 8000
 """Figures that are sent in one call, which takes 1 MiB."""
 _MOST_PROBLEM: Final = 500
 _MOST_PROBLEMS: Final = 500
+_MOST_WITH_WAYS: Final = 256
+"""Nodes of a run whose single ways are sent: those between eight devices are 112 figures of each node."""
 _LARGEST: Final = 256 * 1024 * 1024
 _WIDTH: Final = 24
 
@@ -79,12 +81,29 @@ def keep_command(results: str, suite: str) -> None:
 
 
 def keep_results(client: Client, results: Sequence[NodeResult], suite: str, problems: Sequence[str]) -> str:
-    """Send results to the server in calls of a bounded size; return the id of their run."""
+    """Send results to the server in calls of a bounded size; return the id of their run.
+
+    Single ways of many nodes would take the place of older runs: each node has its worst one, and these are left out.
+    """
+    if len(results) > _MOST_WITH_WAYS:
+        results = _without_ways(results)
     run, told = "", [problem[:_MOST_PROBLEM] for problem in problems[:_MOST_PROBLEMS]]
     for part in _parts(results):
         run = client.keep_benchmark(part, suite=suite[:200], problems=told, run=run)["id"]
         told = []
     return run
+
+
+def _without_ways(results: Sequence[NodeResult]) -> list[NodeResult]:
+    from corral.benchmarks.results.matrices import is_way
+
+    left = [
+        each._replace(metrics={name: value for name, value in each.metrics.items() if not is_way(name)})
+        for each in results
+    ]
+    if any(len(one.metrics) > len(other.metrics) for one, other in zip(results, left, strict=True)):
+        say(f"The server keeps no single ways of more than {_MOST_WITH_WAYS} nodes; the results file has them.")
+    return left
 
 
 def _parts(results: Sequence[NodeResult]) -> Iterator[list[dict[str, Any]]]:

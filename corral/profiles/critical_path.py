@@ -8,8 +8,9 @@ collective has is told by its process group where the trace has that, and by whe
 from __future__ import annotations
 
 import bisect
+import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -64,31 +65,22 @@ class _Collectives:
             for own, ahead in zip(windows, offsets, strict=True)
         ]
         self._windows = windows
-        self._by_kind: dict[tuple[str, str], list[list[tuple[float, int]]]] = {}
+        self._by_kind: dict[tuple[str, str], dict[int, list[tuple[float, int]]]] = {}
         for at, own in enumerate(windows):
             for number, each in enumerate(own):
                 if each.collective:
-                    of_kind = self._by_kind.setdefault(_kind(each), [[] for _ in windows])
-                    of_kind[at].append((self._spans[at][number][1], number))
+                    of_kind = self._by_kind.setdefault(_kind(each), {})
+                    of_kind.setdefault(at, []).append((self._spans[at][number][1], number))
+        self._firsts: dict[int, int] = {}
 
     def backwards(self) -> list[_Place]:
         """The windows of the path, the last one first; none if fewer than two collectives are of several ranks."""
-        common = [
-            [len(self._same(at, number)) > 1 for number in range(len(own))] for at, own in enumerate(self._windows)
-        ]
-        first = [own.index(True) if True in own else len(own) for own in common]
-        ends = [
-            (self._spans[at][number][1], -at, number)
-            for at, own in enumerate(common)
-            for number in range(len(own))
-            if own[number]
-        ]
-        if not ends:
+        last = self._last()
+        if last is None:
             return []
-        _, rank, number = max(ends)
-        rank, path, met = -rank, [], 0
+        (rank, number), path, met = last, [], 0
         left = [len(own) for own in self._windows]  # of each rank, so that none is followed twice
-        while number >= first[rank]:
+        while number >= self._first(rank):
             same = [(at, each) for at, each in self._same(rank, number) if each < left[at]]
             met += len(same) > 1
             rank, number = max(same, key=lambda place: (self._spans[place[0]][place[1]][0], -place[0]))
@@ -98,17 +90,42 @@ class _Collectives:
             number -= 1
         return path if met >= _LEAST_COMMON else []
 
+    def _last(self) -> _Place | None:
+        """The last collective to end of those that several ranks have; of equals that of the first rank."""
+        ends = heapq.merge(*map(self._ends, range(len(self._spans))), reverse=True)
+        places = ((-at, number) for _, at, number in ends)
+        return next((place for place in places if self._is_common(*place)), None)
+
+    def _ends(self, rank: int) -> Iterator[tuple[float, int, int]]:
+        """The ends of a rank's windows, the last one first: windows are in the order of their ends."""
+        spans = self._spans[rank]
+        for number in reversed(range(len(spans))):
+            yield spans[number][1], -rank, number
+
+    def _first(self, rank: int) -> int:
+        """The number of a rank's first window that another rank has too; that after its last one if there is none."""
+        if rank not in self._firsts:
+            numbers = range(len(self._windows[rank]))
+            self._firsts[rank] = next((each for each in numbers if self._is_common(rank, each)), len(numbers))
+        return self._firsts[rank]
+
+    def _is_common(self, rank: int, number: int) -> bool:
+        """Whether a collective has other ranks; the search ends at the first of them."""
+        return next(self._others(rank, number), None) is not None
+
     def _same(self, rank: int, number: int) -> list[_Place]:
-        """A collective on its ranks: of each other the one of its kind that ends nearest to it, if they end together."""
-        window, (entered, end) = self._windows[rank][number], self._spans[rank][number]
-        found = [(rank, number)]
-        for at, ends in enumerate(self._by_kind.get(_kind(window), ())):
-            if at == rank or not ends:
+        """A collective on its ranks."""
+        return [(rank, number), *self._others(rank, number)]
+
+    def _others(self, rank: int, number: int) -> Iterator[_Place]:
+        """A collective on other ranks: of each the one of its kind that ends nearest to it, if they end together."""
+        window, span = self._windows[rank][number], self._spans[rank][number]
+        for at, ends in self._by_kind.get(_kind(window), {}).items():
+            if at == rank:
                 continue
-            near = _nearest(ends, end)
-            if _together((entered, end), self._spans[at][near]):
-                found.append((at, near))
-        return found
+            near = _nearest(ends, span[1])
+            if _together(span, self._spans[at][near]):
+                yield at, near
 
 
 def _shift(first: Sequence[Window], other: Sequence[Window]) -> int:

@@ -22,8 +22,6 @@ _COLUMNS: Final = tuple(_figures.c[name] for name in Figure._fields)
 _PROBLEMS: Final = msgspec.json.Decoder(tuple[str, ...])
 MOST_RUNS: Final = 200
 """Runs that are listed."""
-_MOST_READ: Final = 100_000
-"""Figures that one call reads."""
 
 
 class BenchmarkRecords(Database):
@@ -70,7 +68,10 @@ class BenchmarkRecords(Database):
         await self.write(run)
 
     async def latest_figures(self, *, metric: str = "", nodes_of: str = "") -> list[Figure]:
-        """The last figures of each node, metric and rank, the newest first; of one metric, or of those that a node has."""
+        """The last figures of each node, metric and rank, the newest first; of one metric, or of those that a node has.
+
+        They are as many as are kept at most, in an order in which more would lack whole nodes.
+        """
         where = [_figures.c.metric == clean(metric)] if metric else []
         if nodes_of:
             own = select(_figures.c.metric).where(_figures.c.node == clean(nodes_of)).distinct()
@@ -81,7 +82,8 @@ class BenchmarkRecords(Database):
         )
         found = select(*_COLUMNS, newest.label("newest")).where(*where).subquery()
         columns = (found.c[name] for name in Figure._fields)
-        query = select(*columns).where(found.c.newest == 1).order_by(found.c.at.desc()).limit(_MOST_READ)
+        order = (found.c.at.desc(), found.c.node, found.c.metric, found.c.rank)
+        query = select(*columns).where(found.c.newest == 1).order_by(*order).limit(MOST_FIGURES)
         return await self.read(lambda reader: [Figure(*row) for row in reader.execute(query)])
 
     async def past_figures(self, metric: str, node: str, limit: int) -> list[Figure]:
@@ -93,8 +95,9 @@ class BenchmarkRecords(Database):
         return await self.read(lambda reader: [Figure(*row) for row in reader.execute(query)])
 
     async def figures_of_run(self, id: str) -> list[Figure]:
-        """All figures of a run."""
-        query = select(*_COLUMNS).where(_figures.c.run == clean(id)).limit(_MOST_READ)
+        """All figures of a run, by node, as many as are kept at most."""
+        order = (_figures.c.node, _figures.c.metric, _figures.c.rank)
+        query = select(*_COLUMNS).where(_figures.c.run == clean(id)).order_by(*order).limit(MOST_FIGURES)
         return await self.read(lambda reader: [Figure(*row) for row in reader.execute(query)])
 
 

@@ -7,7 +7,7 @@ import pytest
 from corral.benchmarks.results.compare import compare
 from corral.benchmarks.results.figures import figures_of
 from corral.benchmarks.results.lines import NodeResult
-from corral.benchmarks.results.matrices import MOST_NODES, is_way, matrices, paired, to_nodes
+from corral.benchmarks.results.matrices import MOST_NODES, Matrix, is_way, matrices, paired, to_nodes
 from corral.benchmarks.rules.diagnosis import baseline_of, diagnose
 from corral.benchmarks.rules.document import read_rules
 from corral.benchmarks.suites.named import rules_text
@@ -59,6 +59,53 @@ def test_ways_between_devices_keep_their_direction_and_the_order_of_their_number
     (found,) = matrices([NodeResult("local/n0", metrics | {"peer-bw/min_peer_bw:0": 1.0})])
     assert (found.title, found.names) == ("peer-bw between the devices of local/n0, GB/s", ("2", "10"))
     assert found.values == ((None, 30.0), (102.0, None))
+
+
+def in_gangs(size: int, nodes: int, first: int = 0) -> list[NodeResult]:
+    """Results of gangs of so many nodes; each way has the number of its gang's first node, and one, as its value."""
+    found = []
+    for begin in range(first, nodes, size):
+        gang = {at - begin: f"local/n{at:05}" for at in range(begin, min(begin + size, nodes))}
+        pairs = {f"tcp-bw/pair_{one}_{two}_bw:0": begin + 1.0 for two in gang for one in range(two)}
+        found += [NodeResult(node, metrics) for node, metrics in to_nodes(pairs, gang, "tcp-bw").items()]
+    return found
+
+
+def cells(made: list[Matrix]) -> int:
+    return sum(len(row) for each in made for row in each.values)
+
+
+def test_each_gang_of_a_run_has_a_matrix_of_its_own() -> None:
+    made = matrices(in_gangs(2, 4000))
+    assert (len(made), cells(made)) == (2000, 8000)
+    assert made[1].names == ("local/n00002", "local/n00003") and made[1].values == ((None, 3.0), (3.0, None))
+
+
+def test_devices_without_a_way_between_them_are_in_different_matrices_in_the_order_of_their_numbers() -> None:
+    metrics = {f"peer-bw/peer_{of}_{of + 1}_bw:0": 1.0 for of in range(0, 9000, 2)}
+    made = matrices([NodeResult("local/n0", metrics)])
+    assert (len(made), cells(made)) == (4500, 18000)
+    assert [each.names for each in made[:6]] == [(f"{of}", f"{of + 1}") for of in range(0, 12, 2)]
+
+
+def test_ways_that_connect_too_many_nodes_have_no_matrix() -> None:
+    def chain(nodes: int) -> list[NodeResult]:
+        return [NodeResult(f"local/n{at}", {f"tcp-bw/to_local+n{at + 1}_bw:0": 1.0}) for at in range(nodes - 1)]
+
+    assert [len(each.names) for each in matrices(chain(64))] == [64]
+    assert (matrices(chain(65)), paired(chain(65), chain(65))) == ([], [])
+
+
+def test_gangs_of_two_results_are_in_one_matrix_where_they_are_small_and_else_those_of_the_later_one_are() -> None:
+    (pair,) = paired(in_gangs(4, 4), in_gangs(4, 6, first=2))
+    assert pair.before.names == pair.after.names == tuple(f"local/n{at:05}" for at in range(6))
+    assert (pair.before.values[0][1], pair.after.values[0][1]) == (1.0, None)
+    assert (pair.before.values[2][3], pair.after.values[2][3], pair.gain(2, 3)) == (1.0, 3.0, 2.0)
+    pairs = paired(in_gangs(20, 400), in_gangs(20, 400, first=1))
+    assert [len(each.after.names) for each in pairs] == [20] * 19 + [19]
+    assert pairs[0].after.names[0] == "local/n00001"
+    assert (pairs[0].before.values[0][1], pairs[0].after.values[0][1]) == (1.0, 2.0)
+    assert (pairs[0].before.values[0][19], pairs[0].gain(0, 19)) == (None, None), "then of two gangs"
 
 
 def test_two_results_are_compared_way_by_way_and_not_in_the_list() -> None:

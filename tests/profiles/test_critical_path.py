@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.profiles import critical_path as paths
 from corral.profiles.critical_path import PathPart, critical_path
 from corral.profiles.trace_report import RankReport
 from tests.profiles.test_traces import LOADER, span, told
@@ -154,13 +155,58 @@ def test_a_rank_that_sends_and_goes_on_does_not_wait_for_who_receives_later() ->
 _TIMES = st.lists(st.tuples(st.integers(0, 999), st.integers(0, 60)), min_size=1, max_size=12)
 
 
-@given(
-    st.lists(st.tuples(_TIMES, st.sampled_from(["gloo:all_reduce", "gloo:send", "gloo:recv"])), min_size=1, max_size=5)
+_TRACES = st.lists(
+    st.tuples(_TIMES, st.sampled_from(["gloo:all_reduce", "gloo:send", "gloo:recv"])), min_size=1, max_size=5
 )
-def test_any_traces_have_a_path_that_ends(given: list[tuple[list[tuple[int, int]], str]]) -> None:
-    ranks = [
+
+
+def of_times(given: Sequence[tuple[Sequence[tuple[int, int]], str]]) -> list[RankReport]:
+    """Ranks with one kind of collective each, that begin and take so long."""
+    return [
         told(*(span(name, begin, begin + took, "user_annotation") for begin, took in spans), rank=f"worker-{at}")
         for at, (spans, name) in enumerate(given)
     ]
-    path = critical_path(ranks)
+
+
+@given(_TRACES)
+def test_any_traces_have_a_path_that_ends(given: list[tuple[list[tuple[int, int]], str]]) -> None:
+    path = critical_path(of_times(given))
     assert not path or sum(each.share for each in path) == pytest.approx(1)
+
+
+class LookingAtAll(paths._Collectives):
+    """Finds where a path begins and where it ends by looking at every window of every rank."""
+
+    def _last(self) -> tuple[int, int] | None:
+        common = [
+            (self._spans[at][number][1], -at, number)
+            for at, own in enumerate(self._windows)
+            for number in range(len(own))
+            if len(self._same(at, number)) > 1
+        ]
+        return (-max(common)[1], max(common)[2]) if common else None
+
+    def _first(self, rank: int) -> int:
+        own = self._windows[rank]
+        return min((number for number in range(len(own)) if len(self._same(rank, number)) > 1), default=len(own))
+
+
+@given(_TRACES)
+def test_a_path_is_that_of_a_look_at_every_window(given: list[tuple[list[tuple[int, int]], str]]) -> None:
+    windows = [each.windows for each in of_times(given)]
+    assert paths._Collectives(windows).backwards() == LookingAtAll(windows).backwards()
+
+
+def test_few_windows_are_looked_at_on_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, together = 0, paths._together
+
+    def counted(one: tuple[float, float], other: tuple[float, float]) -> bool:
+        nonlocal compared
+        compared += 1
+        return together(one, other)
+
+    monkeypatch.setattr(paths, "_together", counted)
+    ranks, steps = 12, 20
+    path = critical_path([rank(f"worker-{at}", [70 + at] * steps) for at in range(ranks)])
+    assert shares(path)[0][:2] == ("worker-11", "computing")
+    assert compared < 5 * ranks * steps, "not each window of each rank beside all ranks"

@@ -58,3 +58,15 @@ async def test_runs_that_are_too_old_or_too_many_are_removed(store: Store, monke
     await keep(store, "third", 1002.0 + KEPT_SECONDS, a=1, b=2, c=3)
     assert [each.id for each in await store.benchmark_runs()] == ["third"], "the newest stays beyond the bound too"
     assert {each.run for each in await store.latest_figures()} == {"third"}
+
+
+async def test_as_many_figures_are_read_as_are_kept_and_what_is_beyond_is_of_the_last_nodes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await keep(store, "one", 1000.0, c=1, a=2, b=3)
+    monkeypatch.setattr(benchmark_records, "MOST_FIGURES", 5)
+    for found in (await store.figures_of_run("one"), await store.latest_figures()):
+        assert [(each.node, each.metric) for each in found] == [
+            ("a", "stream/return_code"), ("a", "stream/triad_bw"), ("b", "stream/return_code"),
+            ("b", "stream/triad_bw"), ("c", "stream/return_code"),
+        ]  # fmt: skip

@@ -17,6 +17,8 @@ PIECE: Final = 2**18
 """Bytes that are sent or received at a time."""
 PATIENCE: Final = 120.0
 """Seconds for which a peer may be away."""
+_PATIENCE_AT_THE_END: Final = 5.0
+"""Seconds for which it may be away when all is done: one that is gone need not be waited for."""
 
 Way = Callable[[str], tuple[float, float]]
 """Measure towards an address: latency in microseconds, and GB/s."""
@@ -28,13 +30,13 @@ def in_turn(given: Given, way: Way, answer: Answer, before: Callable[[], None] |
     """Return, on rank 0, latency and rate of each pair of tasks and the worst of them; one process of each takes part.
 
     `before` runs on rank 0 first. What it raises ends the benchmark on all tasks. Raises OSError for a peer that does
-    not answer.
+    not answer. A task waits for its turn without a limit of its own: in a large gang that comes late, and the job's
+    limit ends it too.
     """
     if given.local_rank:
         return {}
     host, _, port = given.addresses[given.rank // (given.size // len(given.addresses))].rpartition(":")
     with socket.create_server((host, int(port)), backlog=len(given.addresses)) as door:
-        door.settimeout(PATIENCE)
         if not given.first:
             _follow(given, door, way, answer)
             return {}
@@ -45,7 +47,7 @@ def in_turn(given: Given, way: Way, answer: Answer, before: Callable[[], None] |
         finally:
             for address in given.addresses[1:]:
                 with contextlib.suppress(OSError):  # a peer that is gone is told of by its pair
-                    ask(address, "end")
+                    ask(address, "end", _PATIENCE_AT_THE_END)
 
 
 def figures_of(pairs: dict[tuple[int, int], tuple[float, float]]) -> dict[str, float]:
@@ -87,21 +89,21 @@ def _follow(given: Given, door: socket.socket, way: Way, answer: Answer) -> None
                 answer(order, caller)
 
 
-def ask(address: str, order: str) -> str:
+def ask(address: str, order: str, patience: float = PATIENCE) -> str:
     """Send an order to a task, and return its answer."""
-    with reach(address) as told:
+    with reach(address, patience) as told:
         told.sendall(f"{order}\n".encode())
         return line(told)
 
 
-def reach(address: str) -> socket.socket:
-    """Connect to a task, which may not listen yet."""
+def reach(address: str, patience: float = PATIENCE) -> socket.socket:
+    """Connect to a task, which may not listen yet; it may be away for so many seconds then and later."""
     host, _, port = address.rpartition(":")
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while True:
         try:
-            made = socket.create_connection((host, int(port)), timeout=PATIENCE)
-            made.settimeout(PATIENCE)
+            made = socket.create_connection((host, int(port)), timeout=patience)
+            made.settimeout(patience)
             return made
         except ConnectionRefusedError:
             if time.monotonic() > until:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from corral.benchmarks.results.lines import NodeResult
@@ -11,11 +11,18 @@ from corral.benchmarks.suite.catalogue import Unit, unit_of
 
 MOST_NODES: Final = 32
 """Nodes of a run whose single ways are kept; of more, each node has its worst way alone."""
+_MOST_NAMES: Final = 64
+"""Nodes or devices of a matrix, whose size is the square of that."""
 _LONGEST: Final = 100
 """Characters of a node's name that a metric has room for."""
 _TO_NODE: Final = re.compile(r"(?P<benchmark>[^/]+)/to_(?P<to>[\w.-]+\+[\w.-]+)_(?P<what>bw|lat)(?::\d+)?")
 _OF_DEVICES: Final = re.compile(r"(?P<benchmark>[^/]+)/peer_(?P<of>\d{1,4})_(?P<to>\d{1,4})_(?P<what>bw|lat)(?::\d+)?")
 _PAIR: Final = re.compile(r"/pair_(?P<one>\d+)_(?P<two>\d+)_(?P<what>bw|lat)(?::\d+)?$")
+
+_Way = tuple[str, str]
+_Ways = Mapping[_Way, float]
+_Key = tuple[str, str, str]
+"""The node whose devices they are or "", the benchmark, and what was measured."""
 
 
 class Matrix(NamedTuple):
@@ -62,8 +69,17 @@ def to_nodes(metrics: Mapping[str, float], nodes: Mapping[int, str], benchmark: 
 
 
 def matrices(results: Iterable[NodeResult]) -> list[Matrix]:
-    """Return the matrices of results: those between nodes first, of each benchmark bandwidth before latency."""
-    ways: dict[tuple[str, str, str], dict[tuple[str, str], float]] = {}
+    """Return the matrices of results: those between nodes first, of each benchmark bandwidth before latency.
+
+    Nodes or devices without a way between them, as nodes of two gangs, are in different ones. Ways that connect more than
+    64 have none.
+    """
+    found = _ways_of(results)
+    return [_matrix(key, names, found[key]) for key in sorted(found) for names in _bounded(_connected(found[key]))]
+
+
+def _ways_of(results: Iterable[NodeResult]) -> dict[_Key, dict[_Way, float]]:
+    ways: dict[_Key, dict[_Way, float]] = {}
     for result in results:
         for metric, value in result.metrics.items():
             if match := _TO_NODE.fullmatch(metric):
@@ -72,12 +88,36 @@ def matrices(results: Iterable[NodeResult]) -> list[Matrix]:
             elif match := _OF_DEVICES.fullmatch(metric):
                 way = (str(int(match["of"])), str(int(match["to"])))
                 ways.setdefault((result.node, match["benchmark"], match["what"]), {})[way] = value
-    return [_matrix(*key, ways[key]) for key in sorted(ways)]
+    return ways
 
 
-def _matrix(node: str, benchmark: str, what: str, ways: Mapping[tuple[str, str], float]) -> Matrix:
-    found = {end for way in ways for end in way}
-    names = sorted(found, key=int) if node else sorted(found)
+def _connected(ways: Iterable[_Way]) -> list[list[str]]:
+    """The names between which ways lead, those that ways connect together. O(ways + names log names)."""
+    groups: dict[str, list[str]] = {}
+    for of, to in ways:
+        larger, other = groups.setdefault(of, [of]), groups.setdefault(to, [to])
+        if larger is other:
+            continue
+        if len(larger) < len(other):
+            larger, other = other, larger
+        larger += other
+        groups |= dict.fromkeys(other, larger)
+    return list({id(each): each for each in groups.values()}.values())
+
+
+def _bounded(groups: Iterable[list[str]]) -> list[list[str]]:
+    """Those that a matrix has room for, in the order of their names."""
+    bounded = [sorted(each, key=_order) for each in groups if len(each) <= _MOST_NAMES]
+    return sorted(bounded, key=lambda names: _order(names[0]))
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Devices are in the order of their numbers, nodes in that of their names."""
+    return (int(name) if name.isdecimal() else 0), name
+
+
+def _matrix(key: _Key, names: Sequence[str], ways: _Ways) -> Matrix:
+    node, benchmark, what = key
     values = tuple(tuple(ways.get((of, to)) for to in names) for of in names)
     unit = unit_of(f"{benchmark}/way_{what}")
     assert unit is not None, "bandwidth and latency have units"
@@ -100,23 +140,21 @@ class Pair(NamedTuple):
 
 
 def paired(before: Iterable[NodeResult], after: Iterable[NodeResult]) -> list[Pair]:
-    """Return the matrices that either of two results has, each beside its other one."""
-    old, new = ({(each.node, each.benchmark, each.unit): each for each in matrices(of)} for of in (before, after))
-    return [_pair(old.get(key), new.get(key)) for key in sorted({*old, *new})]
+    """Return the matrices that either of two results has, each beside its other one, with the same names."""
+    old, new = _ways_of(before), _ways_of(after)
+    pairs = []
+    for key in sorted({*old, *new}):
+        first, second = old.get(key, {}), new.get(key, {})
+        for names in _bounded(_of_both(first, second)):
+            pairs.append(Pair(_matrix(key, names, first), _matrix(key, names, second)))
+    return pairs
 
 
-def _pair(before: Matrix | None, after: Matrix | None) -> Pair:
-    known = [each for each in (before, after) if each is not None]
-    names = tuple(dict.fromkeys(name for each in known for name in each.names))
-    names = tuple(sorted(names, key=int)) if known[0].node else tuple(sorted(names))
-    empty = known[0]._replace(names=(), values=())
-    return Pair(_with_names(before or empty, names), _with_names(after or empty, names))
-
-
-def _with_names(matrix: Matrix, names: Sequence[str]) -> Matrix:
-    at = {name: number for number, name in enumerate(matrix.names)}
-
-    def value(of: str, to: str) -> float | None:
-        return matrix.values[at[of]][at[to]] if of in at and to in at else None
-
-    return matrix._replace(names=tuple(names), values=tuple(tuple(value(of, to) for to in names) for of in names))
+def _of_both(before: _Ways, after: _Ways) -> Iterator[list[str]]:
+    """The names that ways of either connect; where these are too many, as of gangs that were others, those of the later."""
+    for names in _connected([*before, *after]):
+        within = set(names)
+        if len(within) <= _MOST_NAMES:
+            yield names
+        else:
+            yield from _connected(way for way in after if way[0] in within)

@@ -115,7 +115,7 @@ function Runs({ runs }: { runs: readonly BenchmarkRun[] }) {
       {found.error && <Fault error={found.error} retry={() => void found.refetch()} />}
       {found.data && <BenchmarkChanges found={found.data} />}
       {found.data?.ways.map((each) => (
-        <BenchmarkWays key={`${each.benchmark} ${each.node} ${each.unit}`} ways={each} />
+        <BenchmarkWays key={`${each.benchmark} ${each.node} ${each.unit} ${each.names[0]}`} ways={each} />
       ))}
       {found.data && found.data.after.problems.length > 0 && (
         <ul aria-label="Problems of the run" className="list-disc pt-3 pl-5 text-xs text-muted">

@@ -27,6 +27,22 @@ it('keeps a choice, shows each part in it, and offers the made-up language only 
   expect([TEXTS.stop, languages().length]).toEqual(['Stop {job}', 1]);
 });
 
+it('speaks the later of two choices where the file of the earlier one comes last', async () => {
+  vi.resetModules();
+  let come = (): void => undefined;
+  const held = new Promise<void>((resolve) => (come = resolve));
+  vi.doMock('./madeup', async (original) => (await held, await original<object>()));
+  const fresh = await import('./language');
+  const earlier = fresh.chooseLanguage('en-XA');
+  await fresh.chooseLanguage('en');
+  come();
+  await earlier;
+  expect([fresh.language().code, document.documentElement.lang, localStorage.getItem('corral.language')]).toEqual(['en', 'en', 'en']);
+  await fresh.chooseLanguage('en-XA');
+  expect(fresh.language().code).toBe('en-XA');
+  vi.doUnmock('./madeup');
+});
+
 it('fills gaps by what is given, and leaves those of which nothing is known', () => {
   expect(fill('{a} of {b}, {a}', { a: 1 })).toBe('1 of {b}, 1');
   expect(fill('{a}', { a: '{b}', b: 'not filled twice' })).toBe('{b}');

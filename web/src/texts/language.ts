@@ -39,6 +39,7 @@ const OFFERS: readonly Offer[] = [
 
 const KEY = 'corral.language';
 let current = ENGLISH;
+let choices = 0;
 const listeners = new Set<() => void>();
 
 /** The language that the portal speaks now. */
@@ -47,10 +48,13 @@ export const language = (): Language => current;
 /** The languages to choose from. */
 export const languages = (): readonly Pick<Language, 'code' | 'name'>[] => OFFERS.filter(({ code, unlisted }) => !unlisted || code === current.code);
 
-/** Speak a language from now on; one whose file does not come leaves the page as it is. */
+/** Speak a language from now on; one whose file does not come, or comes after a later choice, leaves the page as it is. */
 async function speak(code: string | null): Promise<void> {
   const offer = OFFERS.find((each) => each.code === code) ?? OFFERS[0]!;
-  current = await offer.load().catch(() => current);
+  const choice = ++choices;
+  const loaded = await offer.load().catch(() => current);
+  if (choice !== choices) return;
+  current = loaded;
   document.documentElement.lang = current.code;
   for (const each of listeners) each();
 }
