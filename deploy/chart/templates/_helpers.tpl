@@ -52,8 +52,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* The Secrets of Corral itself, which no job may mount. */}}
 {{- define "corral.secrets" -}}
 {{- $names := list (include "corral.keySecret" .) (include "corral.databaseSecret" .) .Values.tls.existingSecret .Values.oidc.existingSecret -}}
-{{- $names = concat $names (list .Values.blobs.existingSecret .Values.nodeAgent.tokenSecret (include "corral.monitoring" .)) -}}
-{{- $names = concat $names .Values.imagePullSecrets (list .Values.ingress.tlsSecret (printf "%s-grafana" (include "corral.name" .))) -}}
+{{- $names = concat $names (list .Values.blobs.existingSecret .Values.nodeAgent.tokenSecret .Values.ingress.tlsSecret) .Values.imagePullSecrets -}}
+{{- if .Values.monitoring.enabled }}{{ $names = concat $names (list (include "corral.monitoring" .) (printf "%s-grafana" (include "corral.name" .))) }}{{ end -}}
 {{- join "," ($names | compact | uniq) }}
 {{- end }}
 
