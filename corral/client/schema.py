@@ -3210,7 +3210,7 @@ class JobSpec(TypedDict):
     speeds: NotRequired[dict[str, float]]
     """How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that model. Policies for several models read it."""
     scaling: NotRequired[list[JobMeasuredSize]]
-    """How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput reads it until the job reports its own throughput there."""
+    """How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput or as Themis does reads it until the job reports its own throughput there."""
     gang: NotRequired[bool]
     """Whether its tasks get their places all at once; without, each starts as soon as there is one for it."""
     roles: list[JobRole]

@@ -83,7 +83,7 @@ class Standing(SpecModel):
     scaling: Scaling = Field(
         default_factory=list,
         description="How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their "
-        "goodput reads it until the job reports its own throughput there.",
+        "goodput or as Themis does reads it until the job reports its own throughput there.",
     )
     gang: bool = Field(
         True,

@@ -64,6 +64,8 @@ class Life(VirtualRun):
         before = self.planner.digest()
         found = super().plan()
         assert self.planner.digest() == before
+        for fault in found.faults:
+            assert fault.name != type(getattr(self.policy, fault.part)).__name__, f"a built-in part failed: {fault}"
         return found
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:

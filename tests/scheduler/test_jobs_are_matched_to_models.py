@@ -13,13 +13,14 @@ from msgspec import structs
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.inventory import Node
-from corral.model.requests import GangRequest
-from corral.scheduler import find_allot, find_policy
+from corral.model.queues import QueueSpec
+from corral.model.requests import DeviceRequest, GangRequest
+from corral.scheduler import NodesSeen, WorkReported, find_allot, find_policy
 from corral.scheduler.policy.baselines.allox import chosen
 from corral.scheduler.policy.gavel.demand import Demand
 from tests.examples import examples
 from tests.scheduler.life import Life
-from tests.scheduler.machines import gang, node, role
+from tests.scheduler.machines import gang, inventory, node, role
 
 pytest.importorskip("scipy")
 from corral.scheduler.policy.baselines.matching import least_total
@@ -159,6 +160,111 @@ def test_only_the_oldest_jobs_are_matched() -> None:
     life.submit(*(job(f"j{at:03}", 1000, 1.0, at=float(at)) for at in range(256)), job("short", 1, 1.0, at=999.0))
     life.settle(999.0)
     assert list(life.running) == ["j000"]
+
+
+def test_a_running_job_that_reports_no_work_keeps_its_device_and_others_run() -> None:
+    life = Life([of_model("v", FAST), of_model("k", SLOW)], policy=find_policy("allox"))
+    life.submit(gang("runs", role()))
+    life.settle(0.0)
+    (model,) = models(life).values()
+    life.planner.fold(WorkReported(JobId("runs"), 100.0, throughput=0.0))
+    life.submit(gang("waits", role(), at=101.0), gang("too", role(), at=102.0))
+    life.settle(102.0)
+    other = SLOW if model == FAST else FAST
+    assert models(life) == {"runs": model, "waits": other}
+
+
+def test_others_run_when_a_device_of_a_job_on_all_of_them_fails() -> None:
+    fast, slow = [of_model(name, FAST, 4) for name in ("v1", "v2")], [of_model(name, SLOW, 4) for name in ("k1", "k2")]
+    life = Life([*fast, *slow], policy=find_policy("allox"))
+    wide = job("wide", 100, 0.01)
+    life.submit(structs.replace(wide, roles=(role(2, 4),)))
+    life.settle(0.0)
+    assert models(life) == {"wide": FAST}
+    first = fast[0].devices[0]
+    failing = structs.replace(fast[0], devices=(structs.replace(first, healthy=False), *fast[0].devices[1:]))
+    life.planner.fold(NodesSeen(inventory(failing, fast[1], *slow)))
+    life.submit(job("waits", 100, 0.5, at=1.0))
+    life.settle(1.0)
+    assert models(life) == {"waits": SLOW, "wide": FAST}
+
+
+def test_any_progress_above_zero_is_an_estimate() -> None:
+    life = Life([of_model("v", FAST), of_model("k", SLOW)], policy=find_policy("allox"))
+    life.submit(job("runs", 100, 0.01))
+    life.settle(0.0)
+    life.planner.fold(WorkReported(JobId("runs"), 100.0, progress=1e-320))
+    only = gang("waits", role(), at=101.0, speeds=((SLOW, 0.0), (FAST, 1.0)))
+    life.submit(only, job("other", 100, 0.5, at=102.0))
+    life.settle(102.0)
+    assert models(life) == {"other": SLOW, "runs": FAST}
+
+
+def test_a_job_of_any_speeds_runs_where_there_is_room() -> None:
+    life = Life([of_model("v", FAST), of_model("k", SLOW, 2)], policy=find_policy("allox"))
+    both = [role(name=name, ask=DeviceRequest(1, model=name)) for name in (FAST, SLOW)]
+    life.submit(gang("both", *both))
+    life.settle(0.0)
+    life.submit(gang("far", role(), at=1.0, speeds=((SLOW, 1e-300), (FAST, 1e12))))
+    life.settle(1.0)
+    assert models(life) == {"both": "", "far": SLOW}
+
+
+FIGURES = st.sampled_from((0.0, 5e-324, 1e-320, 1e-300, 1e-9, 0.5, 1.0, 1e12, 1e300, 1.7e308))
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.lists(st.tuples(FIGURES, FIGURES, FIGURES, FIGURES, st.integers(0, 4)), min_size=2, max_size=6))
+@pytest.mark.parametrize("policy", ["allox", "gavel", "gavel-makespan", "gavel-finish-time", "gavel-cost"])
+def test_no_figures_of_jobs_stop_the_plans(policy: str, said: list[tuple[float, float, float, float, int]]) -> None:
+    life = Life([of_model("v", FAST, 2), of_model("k", SLOW, 2)], policy=find_policy(policy))
+    for at, (slow, fast, progress, throughput, declared) in enumerate(said):
+        now, name = 100.0 * at, f"j{at}"
+        speeds = ((SLOW, slow), (FAST, fast)) if at % 2 else ()
+        life.submit(gang(name, role(), at=now, speeds=speeds, max_duration_seconds=10**declared))
+        life.cycle(now)
+        if name in life.running:
+            report = WorkReported(JobId(name), now + 90, progress=min(1.0, progress), throughput=throughput)
+            life.planner.fold(report)
+        life.cycle(now + 95)
+
+
+def test_a_queue_at_its_limit_is_in_no_other_queue_s_way() -> None:
+    bounds = (QueueSpec("full", limit={"devices": 1}), QueueSpec("other"))
+    life = Life([of_model("v", FAST, 4)], bounds, find_policy("allox"))
+    life.submit(job("runs", 1000, 1.0, queue="full"))
+    life.settle(0.0)
+    life.submit(*(job(f"j{at:03}", 1, 1.0, at=1.0, queue="full") for at in range(256)))
+    life.submit(*(job(name, 100, 1.0, at=2.0, queue="other") for name in ("a", "b", "c", "d")))
+    life.settle(2.0)
+    assert sorted(life.running) == ["a", "b", "c", "runs"]
+    assert (life.why("j000"), life.why("d")) == ("queue-limit", "allotted")
+    life.end("runs")
+    life.settle(3.0)
+    assert sorted(life.running) == ["a", "b", "c", "j000"]
+
+
+def test_jobs_that_fit_a_bound_only_one_by_one_leave_the_rest_to_other_queues() -> None:
+    life = Life([of_model("v", FAST, 4)], (QueueSpec("small", limit={"devices": 2}),), find_policy("allox"))
+    life.submit(*(job(f"j{at}", 1, 1.0, queue="small") for at in range(8)))
+    life.submit(*(job(name, 100, 1.0, at=1.0) for name in ("a", "b")))
+    life.settle(1.0)
+    assert sorted(life.running) == ["a", "b", "j0", "j1"]
+
+
+def test_a_job_is_matched_to_a_model_that_its_queue_may_still_have() -> None:
+    bounds = (QueueSpec("q", limit={f"devices/{FAST}": 1}),)
+    life = Life([of_model("v", FAST, 2), of_model("k", SLOW, 2)], bounds, find_policy("allox"))
+    life.submit(*(job(name, 100, 0.9, at=float(at), queue="q") for at, name in enumerate(("a", "b", "c"))))
+    life.settle(2.0)
+    assert models(life) == {"a": FAST, "b": SLOW, "c": SLOW}
+
+
+def test_nothing_is_matched_while_no_job_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.scheduler.policy.baselines.matching.linear_sum_assignment", None)
+    running = [demand("runs", 100.0, 1.0, 0.5, devices=2, on=0)]
+    waiting = [demand("wide", 10.0, 1.0, 0.0, devices=2), demand("slow", 10.0, 0.0, 1.0, devices=2)]
+    assert chosen(waiting, running, [3, 1]) == {}
 
 
 def test_without_scipy_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

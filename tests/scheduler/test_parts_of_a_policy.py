@@ -15,10 +15,12 @@ from corral.model.inventory import Node
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler import (
+    BuiltinPlanner,
     Checkpointed,
     Cluster,
     ElasticGang,
     EndedRecalled,
+    GangQueued,
     History,
     HistoryRecalled,
     JobOver,
@@ -29,11 +31,15 @@ from corral.scheduler import (
     Victim,
     WorkReported,
 )
-from corral.scheduler.policy.faults import MOST_FAULTS, CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.allot import AsManyAsFit
+from corral.scheduler.policy.faults import MOST_FAULTS, CheckedAllot, CheckedOrder, CheckedPreempt, PartFailed
+from corral.scheduler.policy.future_fairness import FutureFairness
 from corral.scheduler.policy.history import SETTLING_SECONDS
 from corral.scheduler.policy.order import OrderKey
+from corral.scheduler.policy.service_orders import LeastAttainedService
+from corral.scheduler.policy.themis_sizes import ThemisSizes
 from tests.scheduler.life import Life
-from tests.scheduler.machines import gang, node, role
+from tests.scheduler.machines import cluster, gang, node, role
 
 
 @dataclass(frozen=True)
@@ -264,6 +270,35 @@ def test_nobody_is_evicted_who_must_not_be(answer: object, said: str) -> None:
     assert fault.part == "preempt" and said in fault.message
     assert life.rules() == [("runs", Rule.PRIORITY)], "by the default rules"
     assert found.reasons[JobId("urgent")].binding.code == "others-yield", "the plan given up reported nothing"
+
+
+@pytest.mark.parametrize("part", ["order", "allot", "prepare"])
+def test_a_built_in_part_that_fails_ends_no_plan(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> object:
+        raise OverflowError("figures that nothing expected")
+
+    of = {
+        "order": (LeastAttainedService, "key"),
+        "allot": (ThemisSizes, "targets"),
+        "prepare": (FutureFairness, "prepare"),
+    }
+    order = FutureFairness() if part == "prepare" else LeastAttainedService()
+    planner = BuiltinPlanner(cluster(node("n1")), policy=Policy("built-in", order, allot=ThemisSizes()))
+    monkeypatch.setattr(*of[part], failing)
+    planner.fold(GangQueued(gang("job", role(4, minimum=1))))
+    found = planner.plan(0.0)
+    (fault,) = found.faults
+    assert (fault.part, fault.name) == ("allot" if part == "allot" else "order", of[part][0].__name__)
+    assert fault.message == "raised OverflowError: figures that nothing expected"
+    assert [(each.job, len(each.placement.tasks)) for each in found.placements] == [("job", 4)]
+
+
+def test_a_default_part_that_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    life = Life([node("n1")])
+    life.submit(gang("job", role(1)))
+    monkeypatch.setattr(AsManyAsFit, "targets", lambda *_: 1 / 0)
+    with pytest.raises(PartFailed, match="AsManyAsFit"):
+        life.planner.plan(0.0)
 
 
 def test_a_part_that_fails_too_often_is_switched_off_until_another_policy_is_configured() -> None:

@@ -174,3 +174,4 @@ def test_a_job_begins_with_the_size_that_its_profile_makes_worth_it(
 def test_a_profile_that_is_beyond_all_measure_of_the_reports_is_left_out() -> None:
     reported = JobHistory(throughput={(1, 1): 1e9})
     assert with_profile(reported, ((1, 1, 1e-300), (2, 1, 1.0))) == reported
+    assert with_profile(reported, ((1, 1, 0.0), (2, 1, 1.0))) == reported

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.scheduler import Policy, WorkReported
+from corral.scheduler.policy.goodput import Size, StepTime, fit
 from corral.scheduler.policy.themis_sizes import ThemisSizes
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -114,3 +117,22 @@ def test_every_filter_leaves_each_running_job_its_smallest_size(fairness: float)
     for now in (LEASE + 1, 2 * LEASE + 2):
         life.settle(now)
         assert min(life.sizes().values()) >= 1 and sum(life.sizes().values()) == 16
+
+
+def test_a_profile_is_fitted_once_for_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+
+    def count(throughput: Mapping[Size, float]) -> StepTime | None:
+        fitted.append(throughput)
+        return fit(throughput)
+
+    monkeypatch.setattr("corral.scheduler.policy.themis_sizes.fit", count)
+    life = Life([node("n1", devices=8)], policy=THEMIS)
+    profile = ((1, 1, 1.25), (2, 1, 2.5), (8, 1, 3.75))
+    life.submit(*(gang(name, role(8, minimum=1), scaling=profile) for name in ("a", "b", "c")))
+    life.settle(0.0)
+    life.settle(LEASE + 1)
+    assert len(fitted) == 1
+    life.planner.fold(WorkReported(JobId("a"), 2 * LEASE, throughput=2.0))
+    life.settle(2 * LEASE + 2)
+    assert len(fitted) == 2 and fitted[-1] != fitted[0], "one job reported something of its own"

@@ -29,7 +29,10 @@ from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 
 _TRY_COST = 4096
-"""The most waiting groups and known ends examined by all tries of one question together."""
+"""The most waiting groups and known ends examined by all tries of one question together.
+
+Also the most gangs at which the policy's *allot* part looks in all checks for room.
+"""
 _FITS_COST = 32_768
 """The most nodes examined by all checks for room of one question together."""
 _MOST_TRIES = 32
@@ -65,9 +68,12 @@ class PlannerTrial:
         """The number of whole cycles that may still be tried."""
         self.looks = max(16, min(_MOST_FITS, _FITS_COST // (1 + nodes)))
         """The number of checks for room that may still be made."""
-        self._has_targets = not isinstance(policy.allot, AsManyAsFit)
-        if self._has_targets:
-            self.looks = min(self.looks, _MOST_TARGETS)
+        elastic = any(role.minimum < len(role.indexes) for role in self.request.roles)
+        for_it = elastic or bool(getattr(policy.allot, "every_gang", False))
+        self._may_have_target = for_it and not isinstance(policy.allot, AsManyAsFit)
+        if self._may_have_target:
+            gangs = len(self._queue) + len(cluster.gangs.by_job)
+            self.looks = min(self.looks, max(2, min(_MOST_TARGETS, _TRY_COST // (1 + gangs))))
 
     @cached_property
     def head(self) -> Reservation | None:
@@ -80,17 +86,17 @@ class PlannerTrial:
         """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
         self.looks -= 1
         head = self.head  # found before, as it asks the policy's part itself
-        wanted = self._limited(request)
+        wanted = self._limited(request, bound)
         return wanted is not None and self._places.find(lambda: self._fits(wanted, bound, head))
 
-    def _limited(self, request: GangRequest) -> GangRequest | None:
+    def _limited(self, request: GangRequest, bound: Bound | None) -> GangRequest | None:
         """Return the request with its target's tasks and model of device; None if the policy lets it have no task now.
 
         Without an answer of the policy's part it is the request itself: the next plan tells that the part failed.
         """
-        if not self._has_targets:
+        if not self._may_have_target:
             return request
-        with self._asking(request) as queue:
+        with self._asking(request) as queue, self._bounded_by(bound):
             try:
                 return SizeTargets(self.cluster, queue, self.policy.allot, self.now).limited(request)
             except PartFailed:

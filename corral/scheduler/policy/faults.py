@@ -1,4 +1,7 @@
-"""Errors in the parts of a policy that installed packages bring: found, counted, and replaced by the default parts.
+"""Errors in the parts of a policy: found, counted, and replaced by the default parts.
+
+What parts of installed packages answer is checked as well. Of built-in *order* and *allot* parts only errors are caught:
+no input that they did not expect may end the scheduler.
 
 A plan is made without a part that fails in it. After `MOST_FAULTS` such plans the part is switched off until another
 policy is configured.
@@ -55,6 +58,19 @@ def _raised(part: str, name: str, error: BaseException) -> PartFailed:
     if isinstance(error, TookTooLong):
         return PartFailed(part, name, "took too long for one plan")
     return PartFailed(part, name, f"raised {type(error).__name__}: {' '.join(str(error).split())[:_MOST_TEXT]}")
+
+
+def failed(part: str, used: object, error: Exception) -> PartFailed:
+    """Return the failure of a part that raised an error; a built-in part has the name of its class."""
+    return error if isinstance(error, PartFailed) else _raised(part, type(used).__name__, error)
+
+
+def key_of(order: Order, gang: GangRequest, history: History, now: float) -> OrderKey:
+    """Return the key of an order; raises PartFailed where the order raises an error."""
+    try:
+        return order.key(gang, history, now)
+    except Exception as error:
+        raise failed("order", order, error) from error
 
 
 def _gave(part: str, name: str, what: str) -> PartFailed:

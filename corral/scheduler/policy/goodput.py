@@ -74,7 +74,10 @@ def with_profile(history: JobHistory, profile: Sequence[tuple[int, int, float]])
     if step is None:
         return history
     known = {size: speed for size, speed in history.throughput.items() if size[0] > 0 and speed > 0}
-    ratios = [speed / declared.get(size, size[0] / step.at(*size)) for size, speed in known.items()]
+    expected = [declared.get(size, size[0] / step.at(*size)) for size in known]
+    if not all(expected):
+        return history  # a speed that rounds to 0 has no ratio
+    ratios = [speed / by_profile for speed, by_profile in zip(known.values(), expected, strict=True)]
     unit = sum(ratios) / len(ratios) if ratios else 1.0
     merged = {size: speed * unit for size, speed in declared.items() if size not in known}
     if not all(0 < speed < inf for speed in merged.values()):

@@ -14,6 +14,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.policy.allot import Allot, ElasticGang, Target, prepares
+from corral.scheduler.policy.faults import failed
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.gang_resources import with_extra
@@ -26,7 +27,10 @@ class SizeTargets:
     def __init__(
         self, cluster: Cluster, queue: Queue, allot: Allot, now: float, last: SizeTargets | None = None
     ) -> None:
-        """`last` are those of a plan before; what holds until the next event is taken from them."""
+        """`last` are those of a plan before; what holds until the next event is taken from them.
+
+        Raises PartFailed where the part raises an error.
+        """
         self._cluster = cluster
         self._queue = queue
         self._at = (cluster.revision, queue.revision)
@@ -37,11 +41,14 @@ class SizeTargets:
         self._prepared: object = None
         self.by_job: Mapping[JobId, Target]
         """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
-        if prepares(allot):
-            self._prepared = last._prepared if last is not None and follows else allot.prepare(cluster, gangs)
-            self.by_job = allot.targets_of(self._prepared, cluster, now)
-        else:
-            self.by_job = allot.targets(cluster, gangs, now)
+        try:
+            if prepares(allot):
+                self._prepared = last._prepared if last is not None and follows else allot.prepare(cluster, gangs)
+                self.by_job = allot.targets_of(self._prepared, cluster, now)
+            else:
+                self.by_job = allot.targets(cluster, gangs, now)
+        except Exception as error:
+            raise failed("allot", allot, error) from error
         self.unchanged = last is not None and follows and self.by_job is last.by_job
         """Whether they are those of the plan before, in the same state of cluster and queue."""
         same = last if self.unchanged else None
@@ -60,7 +67,7 @@ class SizeTargets:
         more = target.tasks - (_staying(gang) if gang is not None else 0) - least
         if more < 0 or not least + more:
             return None
-        return _of_model(with_extra(request, more), target.model)
+        return of_model(with_extra(request, more), target.model)
 
     def whole(self, request: GangRequest) -> GangRequest:
         """Return all of an elastic gang, with no more tasks than its target, for a start elsewhere."""
@@ -68,7 +75,7 @@ class SizeTargets:
         if target is None:
             return request
         least = sum(role.minimum for role in request.roles)
-        return _of_model(with_extra(request, target.tasks - least), target.model)
+        return of_model(with_extra(request, target.tasks - least), target.model)
 
     @property
     def may_change(self) -> bool:
@@ -148,7 +155,7 @@ def _staying(gang: RunningGang) -> int:
     return len(gang.charges) - len(gang.leaving)
 
 
-def _of_model(request: GangRequest, model: str) -> GangRequest:
+def of_model(request: GangRequest, model: str) -> GangRequest:
     """Return the gang with devices of a model in each role that uses devices and names no other."""
     if not model:
         return request

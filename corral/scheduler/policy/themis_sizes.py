@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import ClassVar, NamedTuple
 
@@ -12,8 +13,9 @@ from corral.kernel.units import DEVICE
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.policy.allot import ElasticGang, Target
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
-from corral.scheduler.policy.goodput import StepTime, fit, with_profile
+from corral.scheduler.policy.goodput import Size, StepTime, fit, with_profile
 from corral.scheduler.policy.goodput_sizes import largest_node
+from corral.scheduler.policy.history import JobHistory
 from corral.scheduler.policy.partial_allocation import Bid, auction
 
 _ESTIMATE = FinishTimeFairness()
@@ -71,6 +73,12 @@ class ThemisSizes:
         return _in_turns(bidders, further, room)
 
 
+@lru_cache(4096)
+def _step(reported: tuple[tuple[Size, float], ...], declared: tuple[tuple[int, int, float], ...]) -> StepTime:
+    """Return the scaling of a job; most jobs say nothing new between two plans."""
+    return fit(with_profile(JobHistory(throughput=dict(reported)), declared).throughput) or _PERFECT
+
+
 def _in_turns(bidders: Sequence[_Bidder], further: list[int], room: int) -> list[int]:
     """Give what is left one task at a time to the bidders in turns."""
     gave = True
@@ -102,7 +110,7 @@ class _Bidder(NamedTuple):
     def of(cls, gang: ElasticGang, cluster: Cluster, now: float, share: float, widest: int) -> _Bidder:
         """Return the estimate of a gang whose equal share is so many devices; the largest node has `widest`."""
         known = cluster.history.of(gang.request.job, now)
-        step = fit(with_profile(known, gang.request.scaling).throughput) or _PERFECT
+        step = _step(tuple(known.throughput.items()), gang.request.scaling)
         usual = known.device_seconds / known.service_seconds if known.service_seconds else gang.least_devices
         speed = step.speed(usual, widest)
         work = _ESTIMATE.needed_seconds(gang.request, known) * speed

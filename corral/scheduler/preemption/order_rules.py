@@ -11,6 +11,7 @@ from corral.kernel.ids import JobId
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.running_gang import RunningGang
+from corral.scheduler.policy.faults import key_of
 from corral.scheduler.policy.order import REVIEW_SECONDS, OrderKey, foreseen, joint
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
@@ -34,11 +35,11 @@ class ByOrder:
     def may_have(self, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
         """Return whether the order puts some running gang behind this one."""
         last = self._last_first(view)
-        return bool(last) and _ranked(last[0][0]) > _ranked(view.order.key(gang, view.history, view.now))
+        return bool(last) and _ranked(last[0][0]) > _ranked(key_of(view.order, gang, view.history, view.now))
 
     def candidates(self, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> Sequence[Victim]:
         """Return the running gangs that come after this one, the last one first; on ties the latest job."""
-        own = _ranked(view.order.key(gang, view.history, view.now))
+        own = _ranked(key_of(view.order, gang, view.history, view.now))
         found: list[Victim] = []
         for key, _, running in self._last_first(view):
             if not _ranked(key) > own:
@@ -55,7 +56,7 @@ class ByOrder:
         """
         if joint(view.order):
             return False
-        own, other = (_ranked(view.order.key(each, view.history, view.now)) for each in (gang, head))
+        own, other = (_ranked(key_of(view.order, each, view.history, view.now)) for each in (gang, head))
         return own > other
 
     def _last_first(self, view: PreemptionView) -> list[tuple[OrderKey, JobId, RunningGang]]:
@@ -73,7 +74,7 @@ class ByOrder:
                 continue
             if now >= changes_at:
                 changes_at = now + REVIEW_SECONDS if knows is None else knows.moves_back_at(request, history, now)
-                found.append((order.key(request, history, now), job, running))
+                found.append((key_of(order, request, history, now), job, running))
             if changes_at < soonest:
                 soonest = changes_at
         view.look_again(soonest)

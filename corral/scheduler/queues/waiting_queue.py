@@ -22,7 +22,7 @@ from corral.scheduler.events import (
     QueuesConfigured,
 )
 from corral.scheduler.placement.shape import gang_shape
-from corral.scheduler.policy.faults import PartFailed
+from corral.scheduler.policy.faults import PartFailed, key_of
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.order import Order, PriorityOrder, QueueKey, rank
 from corral.scheduler.queues.queue_tree import limiting
@@ -463,9 +463,9 @@ class Queue:
 
 
 def _key(order: Order, request: GangRequest, history: History, now: float) -> QueueKey:
-    """Return the key of a waiting gang, which has tasks; ties of the order go to the older job."""
+    """Return the key of a waiting gang, which has tasks; ties of the order go to the older job. Raises PartFailed."""
     first = next((role.role, role.indexes[0]) for role in request.roles if role.indexes)
-    return (-request.turn, *order.key(request, history, now), request.job, first)
+    return (-request.turn, *key_of(order, request, history, now), request.job, first)
 
 
 def _end_turn(turns: dict[QueueKey, dict[str, list[QueueKey]]], entry: Entry) -> None:

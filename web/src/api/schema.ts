@@ -2322,7 +2322,7 @@ export interface components {
             speeds?: {
                 [key: string]: number;
             };
-            /** @description How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput reads it until the job reports its own throughput there. */
+            /** @description How fast it works at several sizes, as measured before. A policy that sizes elastic jobs by their goodput or as Themis does reads it until the job reports its own throughput there. */
             scaling?: components["schemas"]["JobMeasuredSize"][];
             /**
              * @description Whether its tasks get their places all at once; without, each starts as soon as there is one for it.

@@ -21,7 +21,7 @@ from corral.scheduler.planners.builtin.queue_head import reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.planners.builtin.refusals import Verdict
 from corral.scheduler.policy.call_guard import begin_plan
-from corral.scheduler.policy.faults import PartFailed, with_default
+from corral.scheduler.policy.faults import PartFailed, failed, with_default
 from corral.scheduler.policy.order import Order, joint
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
@@ -88,9 +88,12 @@ def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: fl
     while True:
         try:
             found = _plan(cluster, queue, policy, now)
-        except PartFailed as failed:
-            faults.append(failed.fault)
-            policy = with_default(policy, failed.fault.part)
+        except PartFailed as found_failing:
+            fault = found_failing.fault
+            if any(fault.part == before.part for before in faults):
+                raise  # the default part failed, too
+            faults.append(fault)
+            policy = with_default(policy, fault.part)
             queue.report_anew()
         else:
             return msgspec.structs.replace(found, faults=tuple(faults)) if faults else found
@@ -111,7 +114,10 @@ def _prepare(cluster: Cluster, queue: Queue, order: Order, now: float) -> None:
         for entry in group.entries.values() if group.starts else ():
             found.setdefault(entry.request.job, entry.request)
     gangs = [found[job] for job in sorted(found)]
-    cluster.history.prepared = order.prepare(gangs, cluster.queues.total[0] / DEVICE, cluster.history, now)
+    try:
+        cluster.history.prepared = order.prepare(gangs, cluster.queues.total[0] / DEVICE, cluster.history, now)
+    except Exception as error:
+        raise failed("order", order, error) from error
 
 
 def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:

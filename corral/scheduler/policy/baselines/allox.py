@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from typing import ClassVar, NamedTuple
 
 from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.policy.allot import ElasticGang, Target
-from corral.scheduler.policy.gavel.demand import Demand, capacity, demands, held_by_others
+from corral.scheduler.policy.gavel.demand import LEAST_SPEED, Demand, capacity, demands, held_by_others
+from corral.scheduler.policy.size_targets import of_model
+from corral.scheduler.queues.gang_resources import asked
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class AlloX:
     the order of the matching. The first one that does not fit has a reservation: those behind it start if they end before
     it can start, or leave its devices free (EASY; Lifka, 1995).
 
+    A job that the bounds of its queue refuse now gets no target, and no job waits for devices that it may not have.
+
     Inputs are the speeds by model and the estimated work that is left, in seconds of the fastest model, as for `gavel`.
     Of the waiting jobs the `most` oldest ones are matched, in O(most³ models log(most)).
     """
@@ -38,7 +44,7 @@ class AlloX:
 
     def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
         """Return the models of the gangs that run or start now; the others get no task."""
-        models = capacity(cluster)
+        models, gangs = capacity(cluster), list(gangs)
         found = demands(cluster, gangs, models, inf, now)
         counted = {each.job: each for each in found if each.on >= 0 or not each.stays}
         others = held_by_others(cluster, counted)
@@ -46,10 +52,46 @@ class AlloX:
         names = [*models, ""]
         targets = {each.job: Target(each.tasks, names[each.on]) if _runs(each) else Target(0) for each in found}
         running = [each for each in found if each.on >= 0]
-        waiting = [each for each in found if not _runs(each) and any(_times(each, room))][: self.most]
-        for job, model in chosen(waiting, running, room).items():
+        bounds = _Bounds(cluster, gangs, list(models))
+        waiting = [each for each in found if not _runs(each)]
+        refused = {each.job for each in waiting if bounds.refuse(each)}
+        could = (bounds.within(each) for each in waiting if each.job not in refused)
+        matched = list(islice((each for each in could if any(_times(each, room))), self.most))
+        targets = {job: target for job, target in targets.items() if job not in refused}
+        for job, model in chosen(matched, running, room).items():
             targets[job] = Target(counted[job].tasks, names[model])
         return targets
+
+
+class _Bounds:
+    """What the bounds of queues let waiting gangs have, each of them alone, beside what runs now."""
+
+    def __init__(self, cluster: Cluster, gangs: Iterable[ElasticGang], models: Sequence[str]) -> None:
+        self._queues = cluster.queues
+        self._models = models
+        self._requests = {} if self._queues.plain else {gang.request.job: gang.request for gang in gangs}
+        self._known: dict[Hashable, bool] = {}
+
+    def refuse(self, demand: Demand) -> bool:
+        """Return whether they refuse a gang on every model; equal gangs are asked about once."""
+        request = self._requests.get(demand.job)
+        return request is not None and self._refused(request)
+
+    def within(self, demand: Demand) -> Demand:
+        """Return a gang that can run only on those models on which they do not refuse it."""
+        request = self._requests.get(demand.job)
+        if request is None or not self._queues.models:
+            return demand
+        on = (of_model(request, model) for model in self._models)
+        speeds = [0.0 if self._refused(each) else speed for each, speed in zip(on, demand.speeds, strict=True)]
+        return demand._replace(speeds=tuple(speeds))
+
+    def _refused(self, request: GangRequest) -> bool:
+        ask = asked(request, self._queues)
+        key = (request.queue, request.user, request.groups, *ask)
+        if key not in self._known:
+            self._known[key] = self._queues.refusal(request.queue, request.user, request.groups, ask) is not None
+        return self._known[key]
 
 
 class Release(NamedTuple):
@@ -65,19 +107,19 @@ def chosen(waiting: Sequence[Demand], running: Sequence[Demand], room: Sequence[
 
     `room` are the devices of each model that these jobs may use, and the `running` ones do.
     """
-    if not waiting:
-        return {}
-    from corral.scheduler.policy.baselines.matching import least_total
-
     releases = [
-        [Release(each.left / each.speeds[model], each.devices) for each in running if each.on == model]
+        [Release(_seconds(each, model), each.devices) for each in running if each.on == model]
         for model in range(len(room))
     ]
     free = [max(0, count - sum(each.devices for each in busy)) for count, busy in zip(room, releases, strict=True)]
+    if not any(_fits(each, free) for each in waiting):
+        return {}  # whatever the matching is: none starts now
     free_in = [
         [0.0] * count + [each.seconds for each in busy for _ in range(each.devices)]
         for count, busy in zip(free, releases, strict=True)
     ]
+    from corral.scheduler.policy.baselines.matching import least_total
+
     work = [[(time or inf) * each.devices for time in _times(each, room)] for each in waiting]
     by_model: list[list[Demand]] = [[] for _ in room]
     for planned in least_total(work, free_in):
@@ -94,7 +136,7 @@ def _starting(order: Iterable[Demand], model: int, free: int, busy: Iterable[Rel
     releases, found = list(busy), list[Demand]()
     reserved_at, beside = inf, -1
     for each in order:
-        seconds = each.left / each.speeds[model]
+        seconds = _seconds(each, model)
         if beside < 0 and each.devices > free:
             reserved_at, beside = _reservation(each.devices, free, releases)
         elif each.devices <= free and (beside < 0 or seconds <= reserved_at or each.devices <= beside):
@@ -117,6 +159,18 @@ def _reservation(devices: int, free: int, releases: Iterable[Release]) -> tuple[
 
 def _runs(demand: Demand) -> bool:
     return demand.on >= 0 or demand.stays
+
+
+def _fits(demand: Demand, free: Sequence[int]) -> bool:
+    return any(speed > 0 and count >= demand.devices for speed, count in zip(demand.speeds, free, strict=True))
+
+
+def _seconds(demand: Demand, model: int) -> float:
+    """Return the seconds that a job needs on a model.
+
+    One may run where it could not start: its program reports no work there, or a device of its node has failed.
+    """
+    return demand.left / (demand.speeds[model] or LEAST_SPEED)
 
 
 def _times(demand: Demand, room: Sequence[int]) -> list[float]:

@@ -17,6 +17,10 @@ from corral.scheduler.policy.history import JobHistory
 
 UNKNOWN_SECONDS: Final = 3600.0
 """The least time that a job without an estimate is taken to need: an hour, as under `finish-time-fairness`."""
+MOST_SECONDS: Final = 10 * 365 * 86_400.0
+"""The most work that a job is taken to have left: ten years. Programs report any fraction as their progress."""
+LEAST_SPEED: Final = 1e-6
+"""The lowest speed on a model where a job can run, over its fastest one. Files and programs name any speeds."""
 
 
 class Demand(NamedTuple):
@@ -27,7 +31,7 @@ class Demand(NamedTuple):
     """The tasks that it runs with: its fewest."""
     devices: int
     speeds: tuple[float, ...]
-    """From 0 (it cannot run there) to 1 (its fastest model)."""
+    """From `LEAST_SPEED` to 1 (its fastest model); 0 where it cannot run."""
     weight: float
     submitted: float
     """When it was submitted, in seconds since 1970."""
@@ -37,7 +41,7 @@ class Demand(NamedTuple):
     """Seconds that it held devices of each model."""
     done: float
     left: float
-    """The estimate of its work that is not done, above 0."""
+    """The estimate of its work that is not done, from 1 to `MOST_SECONDS`."""
     on: int = -1
     """The position of the model on which it runs; -1: it waits, or runs on several models."""
     stays: bool = False
@@ -166,7 +170,8 @@ def relative_speeds(said: Amounts, model: str, counts: Amounts, devices: int) ->
     known = dict(said)
     fitting = [name for name, count in counts if count >= devices and model in ("", name)]
     fastest = max((known.get(name, 0.0) for name in fitting), default=0.0) or 1.0
-    return tuple(known.get(name, fastest) / fastest if name in fitting else 0.0 for name, _ in counts)
+    speeds = [known.get(name, fastest) if name in fitting else 0.0 for name, _ in counts]
+    return tuple(max(LEAST_SPEED, speed / fastest) if speed > 0 else 0.0 for speed in speeds)
 
 
 def work(request: GangRequest, known: JobHistory, speeds: Mapping[str, float]) -> tuple[float, float]:
@@ -178,11 +183,12 @@ def work(request: GangRequest, known: JobHistory, speeds: Mapping[str, float]) -
     done = sum(speeds.get(model, 1.0) * seconds for model, seconds in known.model_seconds.items())
     done += max(0.0, known.service_seconds - sum(known.model_seconds.values()))
     if known.progress:
-        return done, max(1.0, done * (1 - known.progress) / known.progress)
-    if request.max_duration_seconds:
-        slowest = min(speed for speed in speeds.values() if speed > 0)
-        return done, max(1.0, request.max_duration_seconds * slowest - done)
-    return done, max(UNKNOWN_SECONDS - done, done, 1.0)
+        left = done * (1 - known.progress) / known.progress
+    elif request.max_duration_seconds:
+        left = request.max_duration_seconds * min(speed for speed in speeds.values() if speed > 0) - done
+    else:
+        left = max(UNKNOWN_SECONDS - done, done)
+    return done, min(MOST_SECONDS, max(1.0, left))
 
 
 def _asked(request: GangRequest) -> str | None:
