@@ -163,7 +163,7 @@ def test_a_gang_that_waits_for_a_rank_that_works_is_not_called_hung(platform: Pl
         assert time.monotonic() - begun < 400, platform.client.job_hangs(job)
         time.sleep(pause(begun, most=1.0))
     (platform.folder / f"{name}.meeting.enough").touch()
-    assert platform.client.wait(job, timeout=400)["state"] == "succeeded"
+    assert platform.client.wait(job, timeout=400)["state"] == "succeeded", platform.log(job)
     assert platform.client.job_hangs(job)["items"] == []
 
 
