@@ -37,9 +37,11 @@ def show_compared_ways(pairs: Iterable[Pair]) -> None:
 
 def show_kept_ways(ways: Iterable[BenchmarkWays]) -> None:
     """Print the matrices of the second of two kept runs, with what changed from the first."""
+    from corral.benchmarks.results.matrices import title_of
+
     for each in ways:
-        where = f"the devices of {each['node']}" if each["node"] else "nodes"
-        _show(f"{each['benchmark']} between {where}, {each['unit']}", each["names"], each["after"], each["gain"])
+        title = title_of(each["benchmark"], each["node"], each["unit"])
+        _show(title, each["names"], each["after"], each["gain"])
 
 
 def _show(title: str, names: Sequence[str], values: _Values, gain: _Values | None) -> None:

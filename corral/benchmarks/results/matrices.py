@@ -39,8 +39,12 @@ class Matrix(NamedTuple):
     @property
     def title(self) -> str:
         """What it shows, in words."""
-        where = f"the devices of {self.node}" if self.node else "nodes"
-        return f"{self.benchmark} between {where}, {self.unit.unit}"
+        return title_of(self.benchmark, self.node, self.unit.unit)
+
+
+def title_of(benchmark: str, node: str, unit: str) -> str:
+    """What a matrix shows, in words; `node` is the one whose devices it is of, or ""."""
+    return f"{benchmark} between {f'the devices of {node}' if node else 'nodes'}, {unit}"
 
 
 def is_way(metric: str) -> bool:
