@@ -6,9 +6,13 @@ from typing import Final
 
 from corral.frameworks.base import Gang
 from corral.frameworks.launcher_framework import IN_TASK_FOLDER, Launched
+from corral.model.placement import TaskPlacement
 
 IDLE_SECONDS: Final = 180.0
-"""Seconds without any process after which an elastic `horovodrun` is taken for stuck; Gloo gives up after 30."""
+"""Seconds without any process after which an elastic `horovodrun` is taken for stuck."""
+_GLOO_SECONDS: Final = "180"
+"""How long the processes of an elastic ring wait for one that starts. After Gloo's 30 all of them abort, and a process on a
+busy machine or in a new container imports for longer."""
 LEAVE_SECONDS: Final = 20
 """How long a task which is told to end waits for the ring to go on without it, if the job names no grace period."""
 _END_SECONDS: Final = 6
@@ -30,6 +34,10 @@ class Horovod(Launched):
 
     job_type = "horovod"
     launchers = ("horovodrun",)
+
+    def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
+        """Also the time that an elastic ring waits for a new process."""
+        return super().env(gang, task) | ({"HOROVOD_GLOO_TIMEOUT_SECONDS": _GLOO_SECONDS} if gang.elastic else {})
 
     def lead_options(self, gang: Gang) -> tuple[str, ...]:
         """Run the launcher with a minimal environment; an elastic one that starts nothing more is ended."""

@@ -184,6 +184,17 @@ def test_a_task_leaves_an_elastic_horovod_ring_within_its_grace_period(grace: in
     assert not any("-seconds" in word for task in fixed.values() for word in task.command)
 
 
+def test_an_elastic_horovod_ring_waits_for_a_process_that_starts_slowly() -> None:
+    size: dict[str, Any] = {"replicaSpec": {"replicas": 2, "minReplicas": 2, "maxReplicas": 4}}
+    elastic = render(gang(job("horovod", [{"name": "worker"}], **size), "worker-0", "worker-1"))
+    assert [task.env["HOROVOD_GLOO_TIMEOUT_SECONDS"] for task in elastic.values()] == ["180", "180"]
+    chosen = {"name": "worker", "env": {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}}
+    own = render(gang(job("horovod", [chosen], **size), "worker-0", "worker-1"))
+    assert own["worker-1"].env["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "20"
+    fixed = render(gang(job("horovod", [{"name": "worker", "replicas": 2}]), "worker-0", "worker-1"))
+    assert not any("HOROVOD_GLOO_TIMEOUT_SECONDS" in task.env for task in fixed.values())
+
+
 def test_a_notebook_has_a_path_of_its_own_and_its_token_in_the_environment_only() -> None:
     (task,) = render(gang(job("notebook", [{"name": "main", "command": []}]), "main-0")).values()
     assert task.command == (
