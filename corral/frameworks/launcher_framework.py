@@ -55,11 +55,15 @@ class Launched(Framework):
         order = ",".join(str(member.key) for member in gang.tasks)
         return known | ({"CORRAL_AGENT_ORDER": order} if task.key == gang.leader else {})
 
+    def join_options(self, gang: Gang) -> tuple[str, ...]:
+        """Further options of the joining agents."""
+        return ()
+
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """The launcher under the leading agent in the leading task, a joining agent in every other task."""
         me = f"--name={task.key}"
         if task.key != gang.leader:
-            return (RUNTIME, "agent", "join", me, f"--slots={gang.role(task).processes}")
+            return (RUNTIME, "agent", "join", me, f"--slots={gang.role(task).processes}", *self.join_options(gang))
         command = program(gang.job)
         own = self._calls_launcher(command)
         launched = command if own else self.launcher(gang, command)

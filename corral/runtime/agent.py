@@ -4,7 +4,7 @@
 agent lead --name TASK --slots N --wait-for N [--bare] [--idle-seconds S] -- LAUNCHER …
                                                                        in the leading task: run a launcher over all
 tasks
-agent join --name TASK --slots N                                       in every other task: run the leader's commands
+agent join --name TASK --slots N [--leave-seconds S]                   in every other task: run the leader's commands
 agent remote SOCKET [ssh's options] HOST WORD …                        called by the launcher as `ssh` and `rsh`
 agent hosts SOCKET                                                     called by Horovod to list hosts: `TASK:N` lines
 ```
@@ -40,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
             options.add_argument("--bare", action="store_true")
             options.add_argument("--idle-seconds", type=float)
             options.add_argument("launcher", nargs="+")
+        else:
+            options.add_argument("--leave-seconds", type=float, default=0)
     remote = modes.add_parser("remote")
     remote.add_argument("socket")
     remote.add_argument("words", nargs=argparse.REMAINDER)
@@ -66,7 +68,7 @@ async def _agent(given: argparse.Namespace) -> int:
     host, port = os.environ["CORRAL_AGENT_HOST"], int(os.environ["CORRAL_AGENT_PORT"])
     secret = os.environ.pop("CORRAL_AGENT_SECRET")
     if given.mode == "join":
-        return await Member(given.name, given.slots, host, port, secret).run()
+        return await Member(given.name, given.slots, host, port, secret, given.leave_seconds).run()
     leader, folder = make_leader(given.name, given.slots, secret)
     with folder:
         bounds = {"wait_for": given.wait_for, "idle_seconds": given.idle_seconds}

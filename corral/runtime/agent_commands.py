@@ -51,6 +51,17 @@ class Commands:
 
     def __init__(self) -> None:
         self._running: dict[int, Command] = {}
+        self._none = asyncio.Event()
+        self._none.set()
+
+    @property
+    def none_run(self) -> bool:
+        """Whether no command runs."""
+        return not self._running
+
+    async def all_ended(self) -> None:
+        """Wait until no command runs."""
+        await self._none.wait()
 
     async def run(self, number: int, text: str) -> int:
         """Run shell text with this task's own environment and folder; its exit code."""
@@ -68,11 +79,14 @@ class Commands:
     async def _run(self, number: int, text: str, env: Mapping[str, str]) -> int:
         command = await Command.start(("/bin/sh", "-c", text), env)
         self._running[number] = command
+        self._none.clear()
         try:
             return await command.wait()
         finally:
             command.signal(signal.SIGTERM)
             del self._running[number]
+            if not self._running:
+                self._none.set()
 
     async def end(self, number: int) -> None:
         """End one command, which may have ended already."""

@@ -26,6 +26,7 @@ from typing import Any
 from corral.runtime.agent import UNREACHABLE
 from corral.runtime.agent_channel import MAX_LINE, BrokenChannel, Channel, accept
 from corral.runtime.agent_commands import Command, Commands
+from corral.runtime.agent_hosts import Hosts
 
 WAIT_SECONDS = 600.0
 """Seconds within which all members must join."""
@@ -38,7 +39,6 @@ _Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, A
 @dataclass
 class _Joined:
     channel: Channel
-    slots: int
     answers: dict[int, asyncio.Future[int]] = field(default_factory=dict)
 
 
@@ -46,14 +46,15 @@ class Leader:
     """The agent of the leading task: knows the members, and passes commands to them."""
 
     def __init__(self, name: str, slots: int, secret: str, folder: Path) -> None:
-        self._name, self._slots, self._secret = name, slots, secret
+        self._name, self._secret = name, secret
         self._folder = folder
+        self._hosts = Hosts(name, slots)
         self._members: dict[str, _Joined] = {}
         self._changed = asyncio.Event()
         self._own = Commands()
         self._numbers = itertools.count(1)
         self._serving: set[asyncio.Future[None]] = set()
-        self._commands = 0
+        self._fewest = 0
         self._idle_since = 0.0
 
     async def run(
@@ -62,15 +63,15 @@ class Leader:
         """Serve members and ssh replacements while `argv` runs; its exit code.
 
         With `idle_seconds`, a launcher that for so long has no process anywhere, though `wait_for` tasks are there, is
-        ended with exit code 1. Horovod's driver waits forever for a process that it takes for running
-        (`ElasticDriver._update_host_assignments` of 0.28.1 counts those of a host that came off its blacklist).
+        ended with exit code 1: Horovod's driver may wait forever for a process that it takes for running.
         """
+        self._fewest = wait_for
         joining = await asyncio.start_server(self._begin(self._welcome), host, port, limit=MAX_LINE)
         door = str(self._folder / "socket")
         asking = await asyncio.start_unix_server(self._begin(self._stand_in), door, limit=MAX_LINE)
         try:
             if not await self._all_here(wait_for):
-                here = ", ".join(self._hosts())
+                here = ", ".join(self._hosts.staying)
                 print(
                     f"corral agent: {wait_for} tasks were expected in {WAIT_SECONDS:g} s, here are {here}", flush=True
                 )
@@ -124,7 +125,7 @@ class Leader:
         self._idle_since = loop.time()
         while (left := self._idle_since + seconds - loop.time()) > 0:
             await asyncio.sleep(min(left, 1))
-            if self._commands or len(self._hosts()) < wait_for:
+            if self._hosts.running or len(self._hosts.staying) < wait_for:
                 self._idle_since = loop.time()
 
     async def _all_here(self, wait_for: int) -> bool:
@@ -139,9 +140,6 @@ class Leader:
             return False
         return True
 
-    def _hosts(self) -> list[str]:
-        return [f"{self._name}:{self._slots}", *(f"{name}:{m.slots}" for name, m in self._members.items())]
-
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one member, from joining to leaving."""
         try:
@@ -149,30 +147,40 @@ class Leader:
             hello = await channel.receive()
         except BrokenChannel:
             return
-        name, member = str(hello.get("name", "")), _Joined(channel, int(hello.get("slots", 1)))
+        name, member = str(hello.get("name", "")), _Joined(channel)
         self._members[name] = member
+        self._hosts.join(name, int(hello.get("slots", 1)))
         self._changed.set()
         try:
             while True:
                 answer = await channel.receive()
+                if answer.get("leaving") is True and self._members.get(name) is member:
+                    await self._let_leave(name, channel)
                 future = member.answers.pop(int(answer.get("number", 0)), None)
                 if future is not None and not future.done():
                     future.set_result(int(answer.get("exit", UNREACHABLE)))
         except BrokenChannel:
             if self._members.get(name) is member:
                 del self._members[name]
+                self._hosts.remove(name)
             for future in member.answers.values():
                 if not future.done():
                     future.set_result(UNREACHABLE)
         finally:
             channel.close()
 
+    async def _let_leave(self, name: str, channel: Channel) -> None:
+        """Take a task off the list, so that the launcher goes on without it; at once where too few would be left."""
+        self._hosts.leave(name)
+        if len(self._hosts.staying) < self._fewest:
+            await channel.send({"do": "leave"})
+
     async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one request: run a command, or list the hosts. If the requesting process ends, its command is ended."""
         try:
             asked = json.loads(await reader.readline())
             if "command" not in asked:
-                answer: dict[str, object] = {"hosts": self._hosts()}
+                answer: dict[str, object] = {"hosts": self._hosts.listed(asyncio.get_running_loop().time())}
             else:
                 work = asyncio.ensure_future(self._remote(str(asked["host"]), str(asked["command"])))
                 left = asyncio.ensure_future(reader.read())
@@ -191,12 +199,14 @@ class Leader:
             writer.close()
 
     async def _remote(self, host: str, command: str) -> int:
-        self._commands += 1
+        loop, task, code = asyncio.get_running_loop(), self._hosts.task_of(host), UNREACHABLE
+        where = self._hosts.begin(task, loop.time())
         try:
-            return await self._run_in(host, command)
+            code = await self._run_in(task, command)
         finally:
-            self._commands -= 1
-            self._idle_since = asyncio.get_running_loop().time()
+            self._hosts.end(task, where, code, loop.time())
+            self._idle_since = loop.time()
+        return code
 
     async def _run_in(self, host: str, command: str) -> int:
         number = next(self._numbers)
@@ -233,7 +243,7 @@ class Leader:
     def _ordered(self) -> list[str]:
         """Hosts in the rank order of CORRAL_AGENT_ORDER; members join in any order."""
         order = {name: rank for rank, name in enumerate(os.environ.get("CORRAL_AGENT_ORDER", "").split(","))}
-        return sorted(self._hosts(), key=lambda entry: order.get(entry.rpartition(":")[0], len(order)))
+        return sorted(self._hosts.staying, key=lambda entry: order.get(entry.rpartition(":")[0], len(order)))
 
 
 def make_leader(name: str, slots: int, secret: str) -> tuple[Leader, tempfile.TemporaryDirectory[str]]:

@@ -16,20 +16,28 @@ _RETRY_SECONDS = 0.2
 
 
 class Member:
-    """One joining agent; it runs until the leader says that all is done, or a signal ends the task."""
+    """One joining agent; it runs until the leader says that all is done, or a signal ends the task.
 
-    def __init__(self, name: str, slots: int, host: str, port: int, secret: str) -> None:
+    With `leave_seconds` a first SIGTERM takes the task off the leader's list of hosts, and commands that run have so
+    long to end by themselves. In that time an elastic launcher makes its ring smaller; a process that is killed in the
+    middle of an exchange can end all others with it.
+    """
+
+    def __init__(self, name: str, slots: int, host: str, port: int, secret: str, leave_seconds: float = 0) -> None:
         self._name, self._slots = name, slots
         self._host, self._port, self._secret = host, port, secret
+        self._leave_seconds = leave_seconds
         self._commands = Commands()
         self._jobs: set[asyncio.Task[None]] = set()
+        self._channel: Channel | None = None
+        self._leaving = self._ending = False
 
     async def run(self) -> int:
         """Join, serve, and join again if the leader comes back; the exit code of the task."""
         loop = asyncio.get_running_loop()
         me = asyncio.current_task()
         assert me is not None
-        loop.add_signal_handler(signal.SIGTERM, me.cancel)
+        loop.add_signal_handler(signal.SIGTERM, self._asked_to_end, me)
         try:
             while True:
                 channel = await self._join(loop.time() + JOIN_SECONDS)
@@ -37,11 +45,33 @@ class Member:
                     print(f"corral agent: the leading task does not answer at {self._host}:{self._port}", flush=True)
                     return 1
                 if await self._serve(channel):
-                    return 0
+                    self._ending = True
+                    return 128 + signal.SIGTERM if self._leaving else 0
         except asyncio.CancelledError:
             return 128 + signal.SIGTERM
         finally:
             await self._commands.end_all()
+
+    def _asked_to_end(self, me: asyncio.Task[int]) -> None:
+        """Leave between two steps at the first SIGTERM; end at the second, or where nothing is to be waited for."""
+        self._leaving = True
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, me)
+        if self._leave_seconds <= 0 or self._channel is None or self._commands.none_run:
+            self._end(me)
+        else:
+            self._begin(self._leave(self._channel, me))
+
+    def _end(self, me: asyncio.Task[int]) -> None:
+        if not self._ending:  # a second cancellation would break the end of the commands off
+            self._ending = True
+            me.cancel()
+
+    async def _leave(self, channel: Channel, me: asyncio.Task[int]) -> None:
+        with suppress(BrokenChannel, TimeoutError):
+            async with asyncio.timeout(self._leave_seconds):
+                await channel.send({"leaving": True})
+                await self._commands.all_ended()
+        self._end(me)
 
     async def _join(self, deadline: float) -> Channel | None:
         while asyncio.get_running_loop().time() < deadline:
@@ -54,6 +84,7 @@ class Member:
 
     async def _serve(self, channel: Channel) -> bool:
         """Carry out the leader's orders until the connection ends; whether the leader ended it with `leave`."""
+        self._channel = channel
         try:
             while True:
                 order = await channel.receive()
@@ -64,6 +95,7 @@ class Member:
             await self._commands.end_all()
             return False
         finally:
+            self._channel = None
             channel.close()
 
     async def _obey(self, channel: Channel, order: dict[str, Any]) -> None:

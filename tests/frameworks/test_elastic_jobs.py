@@ -62,8 +62,8 @@ def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_fa
 
 
 def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 150")
-    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/150 on \S+ rank 0 of {}, loss ([\d.]+)")
+    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 400 --pause 0.3")
+    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/400 on \S+ rank 0 of {}, loss ([\d.]+)")
 
 
 def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_it_was_asked_for(
@@ -144,7 +144,7 @@ def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -
     other = platform.client.submit(json.dumps(holder(2)))["id"]
     second = reached(platform, job, learned.format(2), after=begun)
     shrunk, _ = max(second)
-    # The other job may still start.
+    # A ring is smaller before its tasks have ended, so the other job may still start.
     platform.wait_until(other, lambda _: platform.client.job(other)["state"] == "running" or None, "state running")
     assert {task["index"] for task in platform.client.job(job)["placement"]} >= {0}
     assert len(platform.client.job(job)["placement"]) == 2

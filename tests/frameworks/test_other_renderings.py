@@ -172,12 +172,27 @@ def test_an_elastic_horovod_ring_asks_the_agents_who_is_there() -> None:
     assert '--host-discovery-script "$CORRAL_AGENT_DIR/hosts"' in " ".join(command)
 
 
-def test_an_elastic_horovodrun_without_any_process_is_ended() -> None:
-    size: dict[str, Any] = {"replicaSpec": {"replicas": 2, "minReplicas": 2, "maxReplicas": 4}}
-    elastic = render(gang(job("horovod", [{"name": "worker"}], **size), "worker-0", "worker-1"))
-    assert "--idle-seconds=180" in elastic["worker-0"].command
+@pytest.mark.parametrize(("grace", "seconds"), [(None, "20"), (60, "54"), (10, "4"), (0, "0")])
+def test_a_task_leaves_an_elastic_horovod_ring_within_its_grace_period(grace: int | None, seconds: str) -> None:
+    size: dict[str, Any] = {"replicaSpec": {"replicas": 3, "minReplicas": 2, "maxReplicas": 4}}
+    checkpoint = {} if grace is None else {"checkpoint": {"graceSeconds": grace}}
+    document = job("horovod", [{"name": "worker"}], **size, **checkpoint)
+    rendered = render(gang(document, "worker-0", "worker-1", "worker-2"))
+    assert rendered["worker-1"].command[-1] == f"--leave-seconds={seconds}"
+    assert "--idle-seconds=180" in rendered["worker-0"].command
     fixed = render(gang(job("horovod", [{"name": "worker", "replicas": 2}]), "worker-0", "worker-1"))
     assert not any("-seconds" in word for task in fixed.values() for word in task.command)
+
+
+def test_an_elastic_horovod_ring_waits_for_a_process_that_starts_slowly() -> None:
+    size: dict[str, Any] = {"replicaSpec": {"replicas": 2, "minReplicas": 2, "maxReplicas": 4}}
+    elastic = render(gang(job("horovod", [{"name": "worker"}], **size), "worker-0", "worker-1"))
+    assert [task.env["HOROVOD_GLOO_TIMEOUT_SECONDS"] for task in elastic.values()] == ["180", "180"]
+    chosen = {"name": "worker", "env": {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}}
+    own = render(gang(job("horovod", [chosen], **size), "worker-0", "worker-1"))
+    assert own["worker-1"].env["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "20"
+    fixed = render(gang(job("horovod", [{"name": "worker", "replicas": 2}]), "worker-0", "worker-1"))
+    assert not any("HOROVOD_GLOO_TIMEOUT_SECONDS" in task.env for task in fixed.values())
 
 
 def test_a_notebook_has_a_path_of_its_own_and_its_token_in_the_environment_only() -> None:

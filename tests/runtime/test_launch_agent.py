@@ -59,6 +59,11 @@ class Agents:
     def lead(self, script: str, *options: str, **env: str) -> None:
         self.start("lead", "worker-0", *options, "--", "sh", "-c", script, **env)
 
+    def line(self, name: str) -> str:
+        output = self.running[name].stdout
+        assert output is not None
+        return output.readline()
+
     def finish(self, name: str) -> tuple[int, str]:
         output, _ = self.running[name].communicate(timeout=60)
         return self.running[name].returncode, output
@@ -131,6 +136,60 @@ def test_a_member_that_leaves_is_no_host_any_more_and_its_command_is_lost(agents
     assert agents.finish("worker-1")[0] == 143
     assert agents.finish("worker-0") == (0, "255\nworker-0:1\n")
     assert start_time(pid) == -1
+
+
+_BOTH = 'until [ "$("$CORRAL_AGENT_DIR/hosts" | wc -l)" = 2 ]; do sleep 0.1; done'
+_ALONE = 'until [ "$("$CORRAL_AGENT_DIR/hosts")" = worker-0:1 ]; do sleep 0.1; done'
+
+
+def test_a_member_that_leaves_softly_is_no_host_while_its_command_ends_by_itself(agents: Agents) -> None:
+    agents.start("join", "worker-1", "--leave-seconds=600")
+    waits = "'touch here; until [ -e ../worker-0/left ]; do sleep 0.1; done; exit 4'"
+    agents.lead(f"{_BOTH}; (ssh worker-1 {waits}; echo $?) & {_ALONE}; touch left; wait", "--wait-for=1")
+    _until(lambda: (agents.folder / "worker-1" / "here").exists())
+    agents.running["worker-1"].send_signal(signal.SIGTERM)
+    assert agents.finish("worker-1")[0] == 143
+    assert agents.finish("worker-0") == (0, "4\n")
+
+
+def test_a_member_that_leaves_softly_ends_at_the_second_signal(agents: Agents) -> None:
+    agents.start("join", "worker-1", "--leave-seconds=600")
+    agents.lead(f"{_BOTH}; (ssh worker-1 sleep 600; echo $?) & {_ALONE}; echo left; wait", "--wait-for=1")
+    pid = _child_running(agents.running["worker-1"].pid, "sleep")
+    agents.running["worker-1"].send_signal(signal.SIGTERM)
+    assert agents.line("worker-0") == "left\n"
+    assert start_time(pid) != -1
+    agents.running["worker-1"].send_signal(signal.SIGTERM)
+    assert agents.finish("worker-1")[0] == 143
+    assert agents.finish("worker-0") == (0, "255\n")
+    assert start_time(pid) == -1
+
+
+def test_a_member_whose_time_to_leave_is_over_ends_its_commands(agents: Agents) -> None:
+    agents.start("join", "worker-1", "--leave-seconds=0.5")
+    agents.lead(f"{_BOTH}; ssh worker-1 sleep 600", "--wait-for=1")
+    pid = _child_running(agents.running["worker-1"].pid, "sleep")
+    agents.running["worker-1"].send_signal(signal.SIGTERM)
+    assert agents.finish("worker-1")[0] == 143
+    assert start_time(pid) == -1
+
+
+def test_a_member_without_which_too_few_are_left_ends_at_once(agents: Agents) -> None:
+    agents.start("join", "worker-1", "--leave-seconds=600")
+    agents.lead("ssh worker-1 sleep 600; echo $?", "--wait-for=2")
+    pid = _child_running(agents.running["worker-1"].pid, "sleep")
+    agents.running["worker-1"].send_signal(signal.SIGTERM)
+    assert agents.finish("worker-1")[0] == 143
+    assert agents.finish("worker-0") == (0, "255\n")
+    assert start_time(pid) == -1
+
+
+def test_a_task_whose_command_failed_is_a_new_host_to_the_launcher(agents: Agents) -> None:
+    agents.start("join", "worker-1")
+    listed = '"$CORRAL_AGENT_DIR/hosts"'
+    agents.lead(f"ssh worker-1 true; {listed}; ssh worker-1 exit 3; {listed}; ssh worker-1.1 echo here", "--wait-for=2")
+    assert agents.finish("worker-0") == (0, "worker-0:1\nworker-1:1\nworker-0:1\nworker-1.1:1\n")
+    assert agents.finish("worker-1") == (0, "here\n")
 
 
 def test_a_launcher_without_any_process_is_ended_once_all_tasks_are_there(agents: Agents) -> None:
