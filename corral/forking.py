@@ -174,6 +174,7 @@ def _live(
 ) -> NoReturn:
     """The whole life of the child."""
     code = 1
+    gc.freeze()  # a file of the parent that only a cycle holds must not be closed later, under another one's number
     try:
         os.setsid()
         _keep_descriptors(output, errors, passed)

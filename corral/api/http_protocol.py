@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 _PIECE: Final = 16 * 1024
+_LAST_LOOK: Final = 0.01
+"""Seconds after the keep-alive time in which the event loop reads a request that came while it was busy."""
 TOO_SLOW: Final = "You read too slowly, so the server ended this; begin again where it stopped."
 _log = logging.getLogger("corral.api")
 
@@ -184,6 +186,10 @@ class BoundedHttp(HttpToolsProtocol):
         """Wait for the next request from now on."""
         self._since = self.loop.time() if self._phase is _Phase.IDLE else self._since
         super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the idle connection, unless a request is read before: timers of a busy loop end before it reads."""
+        self.timeout_keep_alive_task = self.loop.call_later(_LAST_LOOK, super().timeout_keep_alive_handler)
 
     def sweep(self, now: float) -> None:
         """Refuse or close the connection if its client takes too long."""

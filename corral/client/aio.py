@@ -17,7 +17,7 @@ from corral.client.calls import Call, raise_for, worded
 from corral.client.exec import AsyncExecStream
 from corral.client.operations.jobs import ENDED
 from corral.client.operations.later import LaterCalls
-from corral.client.patience import PATIENCE, pause_before_retry, repeatable
+from corral.client.patience import KEPT_SECONDS, PATIENCE, pause_before_retry, repeatable
 from corral.client.transport import checked_url, why_unreachable
 from corral.client.upload_course import UploadCourse
 from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
@@ -84,7 +84,10 @@ class AsyncClient:
         self.token = token
         self.ca = ca
         self._patience, self._waiting = patience, waiting
-        self._http = httpx2.AsyncClient(base_url=self.url, verify=_trust(ca), timeout=timeout, trust_env=False)
+        limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_SECONDS)
+        self._http = httpx2.AsyncClient(
+            base_url=self.url, verify=_trust(ca), timeout=timeout, limits=limits, trust_env=False
+        )
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -13,6 +13,11 @@ from corral.kernel.errors import CorralError, Unavailable
 
 PATIENCE: Final = 20.0
 """Seconds for which a client sends a call again by default."""
+KEPT_SECONDS: Final = 2.0
+"""Seconds for which an idle connection is used again, well within the five after which the server closes it.
+
+A request that crosses the server's end of the connection fails, and most may not be sent twice.
+"""
 _SHORTEST: Final = 0.05
 """Least seconds between two calls, whatever the server suggests."""
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})

@@ -1,8 +1,8 @@
 """The sync client's HTTP transport over `http.client`, which imports in a third of httpx2's time.
 
-See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and reused. A request that
-failed before any answer on an idle connection is retried once on a new one, if it is repeatable. A refusal that passes
-by itself is waited for (`corral.client.patience`).
+See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and reused for a while.
+A request that failed before any answer on an idle connection is retried once on a new one, if it is repeatable or the
+server cannot have the whole of it. A refusal that passes by itself is waited for (`corral.client.patience`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from corral.client.calls import Call, raise_for
-from corral.client.patience import PATIENCE, pause_before_retry, repeatable
+from corral.client.patience import KEPT_SECONDS, PATIENCE, pause_before_retry, repeatable
 from corral.kernel.errors import InvalidInput, Unavailable
 
 PIECE = 256 * 1024
@@ -48,6 +48,7 @@ class Transport:
         self._patience = patience
         self._waiting = waiting
         self._kept: http.client.HTTPConnection | None = None
+        self._kept_since = 0.0
 
     def send(self, call: Call[Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Return the status, headers and body of the answer to `call`.
@@ -69,30 +70,34 @@ class Transport:
         kept = self._still_open()
         connection, used = kept or self._connect(), kept is not None
         self._kept = None
+        sent = False
         try:
-            response = self._exchange(connection, call)
+            self._request(connection, call)
+            sent = True
+            response = connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            if used and repeatable(call) and not isinstance(error, TimeoutError):
+            if used and (not sent or repeatable(call)) and not isinstance(error, TimeoutError):
                 return self._send(call)
             raise self._unreachable(error) from None
         if response.will_close:
             connection.close()
         else:
-            self._kept = connection
+            self._kept, self._kept_since = connection, time.monotonic()
         raise_for(response.status, body, response.headers.get("retry-after", ""))
         return response.status, response.headers, body
 
     def _still_open(self) -> http.client.HTTPConnection | None:
-        """Return the kept connection; None if the server has closed it, for example by a restart."""
+        """Return the kept connection; None if the server has closed it, for example by a restart, or may do so now."""
         kept = self._kept
         if kept is None or kept.sock is None or kept.sock.fileno() < 0:
             return None
-        with selectors.DefaultSelector() as selector:
-            selector.register(kept.sock, selectors.EVENT_READ)
-            if not selector.select(0):
-                return kept
+        if time.monotonic() - self._kept_since < KEPT_SECONDS:
+            with selectors.DefaultSelector() as selector:
+                selector.register(kept.sock, selectors.EVENT_READ)
+                if not selector.select(0):
+                    return kept
         kept.close()
         return None
 
@@ -101,7 +106,8 @@ class Transport:
         connection = self._connect()
         line = connection.sock
         try:
-            response = self._exchange(connection, call)
+            self._request(connection, call)
+            response = connection.getresponse()
             line.settimeout(timeout)  # only the first bytes must be prompt: a task may print nothing for days
             if response.status >= 400:
                 raise_for(response.status, response.read(), response.headers.get("retry-after", ""))
@@ -140,9 +146,9 @@ class Transport:
             self._kept.close()
             self._kept = None
 
-    def _exchange(self, connection: http.client.HTTPConnection, call: Call[Any]) -> http.client.HTTPResponse:
+    def _request(self, connection: http.client.HTTPConnection, call: Call[Any]) -> None:
+        """Send a call; when this raises an OSError, its last bytes were not sent."""
         connection.request(call.method, self._base + call.path, call.body, {**self._headers(), **call.headers})
-        return connection.getresponse()
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": "corral"}

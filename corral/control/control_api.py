@@ -84,6 +84,8 @@ _MANY = 512
 """Waiting gangs above which their order is not computed for an explanation: it takes a tenth of a second and more."""
 _LONGEST_NUMBER = 64
 """Characters of the number of a question."""
+_KEPT_SECONDS = 60
+"""Seconds for which an idle connection is kept: fronts use one again for five (httpx2)."""
 _LONGEST_STOP = 3600.0
 """Seconds that `corral down --stop-jobs` may wait for jobs to end."""
 
@@ -188,6 +190,7 @@ class ControlApi:
             proxy_headers=False,
             ws="websockets-sansio",
             ws_per_message_deflate=False,
+            timeout_keep_alive=_KEPT_SECONDS,
             **where,
         )
         server = _Server(config)

@@ -39,6 +39,25 @@ def forks(script: str, output: Path) -> str:
     return output.read_text()
 
 
+def test_garbage_of_the_parent_closes_nothing_in_the_child(tmp_path: Path) -> None:
+    script = """
+import gc
+gc.disable()
+held = [open("/dev/null")]
+number = held[0].fileno()
+held.append(held)
+del held
+def run():
+    mine = os.open("/dev/zero", os.O_RDONLY)
+    os.dup2(mine, number)
+    gc.collect()
+    print(os.readlink(f"/proc/self/fd/{number}"))
+    return 0
+fork(run, output=out, errors=out).wait()
+"""
+    assert forks(script, tmp_path / "out") == "/dev/zero\n"
+
+
 def test_a_forked_child_is_like_a_started_program(tmp_path: Path) -> None:
     script = """
 signal.signal(signal.SIGTERM, lambda *_: None)

@@ -83,16 +83,20 @@ class Fork:
         or `question-too-long` when it exceeded a limit, `question-failed` when it failed in any other way.
         """
         seconds = self._limits.seconds
+        reader, self._reader = self._reader, -1
         try:
             async with asyncio.timeout(seconds):
-                found = await _read(self._reader)
+                found = await _read(reader)
         except TimeoutError:
             message = f"The question was not answered in {seconds:g} seconds; {self._limits.advice}."
             raise Unavailable("question-too-long", message, retry_after=60) from None
         return _answer(found, self._limits.advice)
 
     async def end(self) -> None:
-        """End the child if it still runs, and wait until it is gone."""
+        """End the child if it still runs, and wait until it is gone; call it once."""
+        if self._reader >= 0:  # the caller was cancelled before it asked for the answer
+            os.close(self._reader)
+            self._reader = -1
         await asyncio.shield(asyncio.to_thread(self._end))
 
     def _end(self) -> None:
@@ -118,19 +122,26 @@ def _answer(found: bytes, advice: str) -> bytes:
 
 
 async def _read(descriptor: int) -> bytes:
-    """Read a pipe to its end, at most `_MOST_ANSWER` bytes, and close it."""
-    loop = asyncio.get_running_loop()
-    stream = asyncio.StreamReader(limit=1 << 20)
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
-    )
+    """Read a pipe to its end, at most `_MOST_ANSWER` bytes, and close it.
+
+    No transport reads it: uvloop's closes the descriptor and then the file object of it, or leaves the second to the
+    garbage collection when its caller is cancelled. What another thread opened in between under that number was closed.
+    """
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
     parts, size = [], 0
+    loop.add_reader(descriptor, readable.set)
     try:
-        while (part := await stream.read(1 << 20)) and size <= _MOST_ANSWER:
+        while size <= _MOST_ANSWER:
+            await readable.wait()
+            readable.clear()
+            part = os.read(descriptor, 1 << 20)
+            if not part:
+                break
             parts.append(part)
             size += len(part)
     finally:
-        transport.close()
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
     return b"".join(parts)
 
 

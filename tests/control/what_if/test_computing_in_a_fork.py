@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,3 +105,42 @@ async def test_no_process_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(Unavailable, match="No process can be started for the question"):
         Fork(lambda: b"", USUAL)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+_ASKS = """
+import asyncio, contextlib, os, time
+from corral.control.what_if.forked import USUAL, Fork
+from corral.running import new_loop
+
+async def ask(compute, looks):
+    fork = Fork(compute, USUAL)
+    answer = asyncio.ensure_future(fork.answer())
+    for _ in range(looks):
+        await asyncio.sleep(0)
+    if looks:
+        answer.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await answer
+    await fork.end()
+
+async def main():
+    before = len(os.listdir("/proc/self/fd"))
+    await ask(lambda: b"answer", 0)
+    for looks in range(1, 5):
+        await ask(lambda: time.sleep(60), looks)
+    never_asked = Fork(lambda: time.sleep(60), USUAL)
+    await never_asked.end()
+    print(len(os.listdir("/proc/self/fd")) - before)
+
+with asyncio.Runner(loop_factory=new_loop) as runner:
+    runner.run(main())
+"""
+
+
+def test_each_descriptor_is_closed_once_also_when_the_caller_goes(tmp_path: Path) -> None:
+    library = tmp_path / "failed_closes.so"
+    source = Path(__file__).with_name("failed_closes.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    env = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", _ASKS], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
