@@ -37,6 +37,11 @@ _COMMANDS: Final = (
     "corral.cli.jobs",
     "corral.cli.logs",
     "corral.client",
+    "corral.cli.deploy_nodes",
+    "corral.cli.deploy_running",
+    "corral.cli.deploy_up",
+    "corral.deploy.remote.work",
+    "corral.deploy.steps.plan",
 )
 _ENGINES: Final = ("corral.engines.local.kind", "corral.engines.kubernetes.kind", "corral.engines.yarn.kind")
 

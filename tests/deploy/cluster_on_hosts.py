@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests import warm
 from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import bundle
 from tests.testbeds.hosts.machines import Machines
@@ -19,6 +20,7 @@ GUARD: Final = 900
 """Seconds against hanging."""
 HEAD: Final = "head"
 WORKERS: Final = ("gpu1", "gpu2")
+_CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _KUBECTL: Final = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 TIMEOUT: Final = ("--timeout", "300")
 """Of an answer, on a machine that does much else."""
@@ -65,14 +67,13 @@ class Cluster:
 
     def words(self, *words: str) -> list[str]:
         """A command of `corral deploy` for these hosts."""
-        return [sys.executable, "-m", "corral.cli.main", "deploy", *words, str(self.listed)]
+        return [*_CORRAL, "deploy", *words, str(self.listed)]
 
     def up(self, *options: str, given: Path | None = None) -> dict[str, Any]:
         """The report of an `up` that prepared every host, by host."""
-        command = self.words("up", *TIMEOUT, *FULL, "--bundle", str(given or self.given), "-o", "json", *options)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{self.logs()[-4000:]}"
-        return {each["name"]: each for each in json.loads(done.stdout)["hosts"]}
+        code, text, said = self.ask("up", *TIMEOUT, *FULL, "--bundle", str(given or self.given), "-o", "json", *options)
+        assert code == 0, f"{text}\n{said}\n{self.logs()[-4000:]}"
+        return {each["name"]: each for each in json.loads(text)["hosts"]}
 
     def packed(self) -> Path:
         """The bundle as one file, as it comes into a closed network."""
@@ -102,7 +103,7 @@ class Cluster:
 
     def words_of(self, *words: str) -> list[str]:
         """A command of `corral deploy` that names hosts, and so the list by an option."""
-        return [sys.executable, "-m", "corral.cli.main", "deploy", *words, "--hosts", str(self.listed)]
+        return [*_CORRAL, "deploy", *words, "--hosts", str(self.listed)]
 
     def ask_of(self, *words: str) -> tuple[int, str, str]:
         """What such a command ended with and printed."""
@@ -114,8 +115,8 @@ class Cluster:
 
     @staticmethod
     def _asked(command: Sequence[str], ssh: CountedSsh | None = None) -> tuple[int, str, str]:
-        env = ssh.environment() if ssh else None
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=env)
+        env = ssh.environment() if ssh else os.environ
+        done = warm.corral(command[len(_CORRAL) :], env=env, seconds=GUARD)
         return done.returncode, done.stdout, done.stderr
 
     def kubectl(self, words: str, text: bytes = b"") -> str:

@@ -128,7 +128,7 @@ class SshHosts:
         (folder / "sshd_config").write_text(
             f"{listens}HostKey {folder}/host_key\nAuthorizedKeysFile {self.key}.pub\nPidFile none\nUsePAM no\n"
             "StrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n"
-            "PermitRootLogin prohibit-password\n"
+            "PermitRootLogin prohibit-password\nKexAlgorithms curve25519-sha256\n"  # the first choice takes 0.1 s more
         )
         with (folder / "log").open("wb") as log:
             command = ["ip", "netns", "exec", namespace, "unshare", "--mount", "--uts", "sh", "-ec", _START, "start"]

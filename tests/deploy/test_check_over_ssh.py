@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.deploy.ssh_hosts import SshHosts, silent_ssh_server
 from tests.waiting import pause
 
@@ -55,10 +56,8 @@ def deploy(
     for name, address in servers.address.items():
         document = document.replace(f"ADDRESS-{name}", address)
     listed.write_text(document.replace("KEY", str(servers.key)))
-    words = f"-m corral.cli.main deploy {command} -o json --timeout 200".split()
-    done = subprocess.run(
-        [sys.executable, *words, *options, str(listed)], capture_output=True, text=True, check=False, timeout=GUARD
-    )
+    words = [*f"deploy {command} -o json --timeout 200".split(), *options, str(listed)]
+    done = warm.corral(words, env=os.environ, seconds=GUARD)
     report = json.loads(done.stdout) if done.stdout else {}
     return done.returncode, report, done.stderr
 

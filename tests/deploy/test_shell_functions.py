@@ -71,7 +71,14 @@ def test_what_was_there_is_copied_before_its_first_change_alone(state: Path, tmp
     assert not lines(state / "deploy/made")
 
 
-def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_openssl", [True, False])
+def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_path: Path, with_openssl: bool) -> None:
+    program = tmp_path / "first/openssl"
+    if not with_openssl:
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\nexit 127\n")
+        program.chmod(0o755)
+    install = f"PATH={program.parent}:$PATH; install_programs kubelet"
     sent = state / "deploy/received" / str(tmp_path).lstrip("/") / "bin/tool"
     sent.parent.mkdir(parents=True)
     sent.write_bytes(b"tool")
@@ -80,9 +87,9 @@ def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_p
     def listing(content: bytes) -> bytes:
         return base64.b64encode(f"{hashlib.sha256(content).hexdigest()}  {str(target).lstrip('/')}\n".encode())
 
-    assert call(state, "install_programs kubelet", listing(b"another")) == 1
+    assert call(state, install, listing(b"another")) == 1
     assert not target.exists() and not (state / "unfinished").exists()
-    assert call(state, "install_programs kubelet", listing(b"tool")) == 0
+    assert call(state, install, listing(b"tool")) == 0
     assert target.read_bytes() == b"tool" and target.stat().st_mode & 0o777 == 0o755
     assert (state / "unfinished/kubelet").exists() and not (state / "deploy/received").exists()
 

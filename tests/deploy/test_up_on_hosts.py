@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 
 from corral.deploy.steps import files
+from tests import warm
 from tests.deploy.counted_ssh import CountedSsh
 from tests.testbeds.hosts import roots
 from tests.testbeds.hosts.machines import Machines
 
-pytestmark = pytest.mark.skipif(bool(roots.missing()), reason=roots.missing())
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(bool(roots.missing()), reason=roots.missing())]
 GUARD = 400
 """Seconds against hanging."""
 HEAD, WORKERS = "head", ("gpu1", "gpu2")
 FSTAB = "/dev/vda1 / ext4 defaults 0 1\n/dev/vdb none swap sw 0 0\n"
 FULL = ("--skip-check", "disk")
 """The disk of this machine may be full."""
+_CORRAL = (sys.executable, "-m", "corral.cli.main")
 _WANTED = (files.MODULES_FILE, files.SYSCTLS_FILE, "/etc/fstab")
 
 
@@ -51,7 +53,7 @@ def words(machines: Machines, folder: Path, *options: str, keys: dict[str, str] 
     listed = folder / "hosts.yaml"
     listed.write_text("\n".join(lines) + "\n")
     command = ["deploy", "up", "--timeout", "200", "--packages", str(roots.packages()), *FULL, *options, str(listed)]
-    return [sys.executable, "-m", "corral.cli.main", *command]
+    return [*_CORRAL, *command]
 
 
 def up(
@@ -59,8 +61,8 @@ def up(
 ) -> tuple[int, dict[str, Any], str]:
     """The exit code, the report by host and standard error of an `up`."""
     command = words(machines, folder, "-o", "json", *options, keys=keys)
-    env = ssh.environment() if ssh else None
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD, env=env)
+    env = ssh.environment() if ssh else os.environ
+    done = warm.corral(command[len(_CORRAL) :], env=env, seconds=GUARD)
     report = json.loads(done.stdout) if done.stdout else {"hosts": []}
     return done.returncode, {each["name"]: each for each in report["hosts"]}, done.stderr
 

@@ -133,14 +133,21 @@ install_programs() {
 # Enter the folder of the files that were sent; the list of their digests comes in base64.
 received() {
   cd "$STATE/received" && base64 -d >list || return
-  sha256sum --check --quiet list || { echo 'corral: damaged'; return 1; }
+  as_listed || sha256sum --check --quiet list || { echo 'corral: damaged'; return 1; }
+}
+
+# OpenSSL takes a fifth of the time of sha256sum, where the processor has instructions for it; it is not on every host.
+as_listed() {
+  sums=$(sed 's/^[0-9a-f]*  //' list | xargs openssl dgst -sha256 -r 2>/dev/null | sed 's/ \*/  /')
+  [ "$sums" = "$(cat list)" ]
 }
 
 # import_images NAME...: pinned, as a kubelet would remove unused ones where the disk is full, and no registry has them.
+# ctr itself takes an archive apart in less than half the time that containerd needs for one that ctr passes on.
 import_images() {
   received || return
   while read -r _ file; do
-    ctr -n k8s.io images import "$file" || return
+    ctr -n k8s.io images import --local "$file" || return
   done <list
   for name; do ctr -n k8s.io images label "$name" io.cri-containerd.pinned=pinned || return; done
   cd / && rm -rf "$STATE/received"

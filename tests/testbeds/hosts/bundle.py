@@ -17,13 +17,14 @@ from corral.deploy.steps.bundle import PLUGINS, RUNTIME
 from tests.testbeds.hosts import roots
 from tests.testbeds.kubernetes import binaries, images, kubelet
 from tests.testbeds.kubernetes.binaries import program
+from tests.testbeds.kubernetes.daemons import FEW_COLLECTIONS
 from tests.testbeds.kubernetes.servertree import POSTGRESQL, ROOT, SERVER, postgres_tree, server_tree
 
 VERSION, LATER = "1.34.4", "1.34.5"
 """The version of the programs, and the one that `later` gives the same programs. Both are of equal length."""
 CORRAL: Final = f"{SERVER}:1"
 _CONTROL_PLANE: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-_FORM: Final = 1
+_FORM: Final = 2
 """Counts the changes of what is made below, so that each makes a new bundle."""
 _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
 _OF_TABLES: Final = ("libxtables.so.12", "libmnl.so.0", "libnftnl.so.11", "libc.so.6", "libm.so.6")
@@ -166,7 +167,7 @@ def _image(
     os.link(source or program(file), tree / path)
     if more is not None:
         more(tree)
-    images.tree_image(folder / f"{file}.tar", name, tree, entrypoint=(f"/{path}",), command=())
+    images.tree_image(folder / f"{file}.tar", name, tree, entrypoint=(f"/{path}",), command=(), env=FEW_COLLECTIONS)
     shutil.rmtree(tree)
 
 

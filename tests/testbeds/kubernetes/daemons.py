@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.waiting import pause
 
-_FEW_COLLECTIONS: Final = {"GOGC": "400", "GOMEMLIMIT": "1500MiB"}
+FEW_COLLECTIONS: Final = {"GOGC": "400", "GOMEMLIMIT": "1500MiB"}
 """Go collects garbage less often, which spares an apiserver a fifth of its processor time for twice the memory."""
 
 
@@ -35,7 +35,7 @@ class Daemon:
     ) -> None:
         self.name = name
         self._command = ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)]
-        self._env = {**os.environ, **_FEW_COLLECTIONS, **(env or {})}
+        self._env = {**os.environ, **FEW_COLLECTIONS, **(env or {})}
         self._home = home
         self._log = home / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
