@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corral.scheduler.policy.gavel import linear_program
 from corral.scheduler.policy.gavel.programs import (
     cheapest,
     fairest,
@@ -89,3 +90,27 @@ def test_the_optimum_is_that_of_an_interior_point_solver(data: st.DataObject, jo
     assert found == pytest.approx(expected, rel=1e-4)
     assert float((values * x).sum(axis=1).min()) == pytest.approx(expected, rel=1e-4)
     assert (x.sum(axis=1) <= 1 + 1e-6).all() and ((counts[:, None] * x).sum(axis=0) <= capacity + 1e-6).all()
+
+
+@settings(max_examples=examples(40))
+@given(data=st.data(), jobs=st.integers(1, 12))
+def test_scipys_binding_gives_the_very_answer_of_milp(data: st.DataObject, jobs: int) -> None:
+    # A policy's decisions must not depend on which of the two solves its programs.
+    models = 3
+    costs = np.array(data.draw(st.lists(SPEED, min_size=jobs * models, max_size=jobs * models)))
+    table = np.zeros((jobs + models, jobs * models))
+    for at in range(jobs * models):
+        table[at // models, at] = 1.0
+        table[jobs + at % models, at] = float(data.draw(st.sampled_from([1, 2, 4])))
+    high = np.append(np.ones(jobs), [4.0, 8.0, 5.0])
+    program = (-costs, table, np.full(len(high), -np.inf), high, np.full(len(costs), np.inf))
+    binding = linear_program._binding()
+    assert binding is not None, "this scipy has another binding of HiGHS: programs take twice as long"
+    assert linear_program._by_binding(binding, *program) is not None
+    assert linear_program.solve(*program).tobytes() == linear_program._by_milp(*program).tobytes()
+
+
+def test_a_program_without_a_solution_is_said_to_have_none() -> None:
+    one = np.ones(1)
+    with pytest.raises(ArithmeticError, match="has no solution"):
+        linear_program.solve(one, np.ones((1, 1)), np.array([2.0]), np.array([3.0]), one)

@@ -168,6 +168,13 @@ class History:
         found = self._accounts.get(job)
         return found.model if found is not None and found.devices else ""
 
+    def held(self, job: JobId) -> tuple[str, float | None, Mapping[str, float]]:
+        """Return the model of what a job holds, since when it holds it, and its `model_speeds`; as `of`, but faster."""
+        found = self._accounts.get(job)
+        if found is None:
+            return "", None, _NO_MODEL
+        return (found.model, found.since, found.model_speeds) if found.devices else ("", None, found.model_speeds)
+
     def progress(self, job: JobId) -> float | None:
         """Return the fraction of its work that a job last reported; None if it never did."""
         found = self._accounts.get(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import merge
 from typing import NamedTuple
 
 from corral.kernel.ids import JobId
@@ -48,6 +49,10 @@ class Choice:
         self._room = room
         self._round_seconds = round_seconds
         self._running = running
+        self._least = min((each.devices for each in found), default=1)
+        """The fewest devices that any of the jobs takes."""
+        self._speeds = [[(at, -speed) for at, speed in enumerate(each.speeds) if speed > 0] for each in found]
+        """For each job, the models on which it can run, with its speed there below 0."""
         moving = {each.number for each in running}
         self._staying = [number for number, each in enumerate(found) if each.stays and number not in moving]
         self._pairs = sorted(
@@ -59,26 +64,32 @@ class Choice:
 
     def at(self, now: float) -> Mapping[JobId, int]:
         """Return the position of the model on which each chosen job runs; jobs that are not in it do not run now."""
-        left, chosen = list(self._room), dict[JobId, int]()
-        staying, pairs = list(self._staying), self._pairs
+        found, left, chosen = self._found, list(self._room), dict[JobId, int]()
+        staying, moving = self._staying, list[tuple[Rank, int, int]]()
         if self._running:
-            pairs = list(pairs)
+            staying = list(staying)
             for each in self._running:
                 if now < each.leased_until:
                     staying.append(each.number)
                 else:
-                    pairs += self._of(each.number, self._received(each, now))
-            pairs.sort()
+                    moving += self._of(each.number, self._received(each, now))
+            moving.sort()
         for number in staying:
-            demand = self._found[number]
+            demand = found[number]
             if demand.on >= 0:
                 chosen[demand.job] = demand.on
                 left[demand.on] -= demand.devices
-        for _, number, at in pairs:
-            demand = self._found[number]
-            if demand.job not in chosen and demand.devices <= left[at]:
+        least = self._least
+        open_models = sum(count >= least for count in left)
+        for _, number, at in merge(self._pairs, moving) if open_models else ():
+            demand = found[number]
+            if demand.devices <= left[at] and demand.job not in chosen:
                 chosen[demand.job] = at
                 left[at] -= demand.devices
+                if left[at] < least:
+                    open_models -= 1
+                    if not open_models:
+                        break
         return chosen
 
     def _received(self, running: Running, now: float) -> Sequence[float]:
@@ -92,14 +103,13 @@ class Choice:
 
     def _of(self, number: int, received: Sequence[float]) -> list[tuple[Rank, int, int]]:
         """Return the pairs of a job with the models on which it can run."""
-        each, fractions = self._found[number], self._fractions[number]
+        each, fractions, half = self._found[number], self._fractions[number], self._round_seconds / 2
         service = sum(received) * each.devices
         found = []
-        for at, speed in enumerate(each.speeds):
-            if speed > 0:
-                fraction = fractions[at] if fractions[at] > 1e-6 else 0.0
-                priority = fraction / (received[at] + self._round_seconds / 2)
-                found.append(((-priority, service, -speed), number, at))
+        for at, slow in self._speeds[number]:
+            fraction = fractions[at]
+            priority = fraction / (received[at] + half) if fraction > 1e-6 else 0.0
+            found.append(((-priority, service, slow), number, at))
         return found
 
 

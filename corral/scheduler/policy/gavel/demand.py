@@ -105,12 +105,11 @@ def asking(
         asked, devices = _asked(request), gang.least_devices
         if asked is None or not devices:
             continue
-        known = cluster.history.of(request.job, -inf)
-        said = request.speeds or tuple(known.model_speeds.items())
+        model, since, reported = cluster.history.held(request.job)
+        said = request.speeds or tuple(reported.items())
         speeds = relative_speeds(said, asked, counts, devices)
         if not any(speeds):
             continue
-        model, since = cluster.history.model(request.job), known.held_since
         leased_until = -inf
         if gang.held:
             running = cluster.gangs.by_job.get(request.job)

@@ -4,7 +4,7 @@ In all of them a fraction is from 0 to 1, the fractions of a job add up to at mo
 its devices: sum of devices x fraction <= capacity. The optimum of such a program is often not unique. Of all optima the
 one with the most work of all jobs together is taken: sum of devices x speed x fraction. Equal jobs get equal fractions.
 
-HiGHS solves them (scipy), which is imported only here. One program of n different jobs and m models has n m variables.
+HiGHS solves them (scipy, imported only for that). One program of n different jobs and m models has n m variables.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from corral.scheduler.policy.gavel.linear_program import solve
 
 Floats = NDArray[np.float64]
 Rows = tuple[tuple[float, ...], ...]
@@ -199,16 +201,8 @@ def _solve(
     normal: Floats | None = None,
 ) -> Floats:
     """Return the x with table · x <= bounds, and normal · x = 1 if that is given, at which costs · x is smallest."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csc_array
-
-    rows = [LinearConstraint(csc_array(table), -np.inf, bounds)]
+    low = np.full(len(bounds), -np.inf)
     if normal is not None:
-        rows.append(LinearConstraint(normal[None, :], 1.0, 1.0))
+        table, low, bounds = np.vstack([table, normal[None, :]]), np.append(low, 1.0), np.append(bounds, 1.0)
     most = np.array([np.inf if high is None else high for _, high in limits])
-    # without whole numbers it is a linear program, and checks less of its input than `linprog`
-    found = milp(costs, constraints=rows, bounds=Bounds(np.zeros(len(most)), most))
-    if found.x is None:
-        raise ArithmeticError(f"the linear program has no solution: {found.message}")
-    x: Floats = found.x
-    return x
+    return solve(costs, table, low, bounds, most)
