@@ -190,12 +190,8 @@ async def test_a_forecast_that_is_being_made_ends_with_its_keeper(
 ) -> None:
     await full(house)
     made: list[int] = []
-
-    def stop(pid: int) -> None:
-        os.kill(pid, signal.SIGSTOP)
-        made.append(pid)
-
-    forks.then = stop
+    forks.then = made.append
+    monkeypatch.setattr(keeping, "play_courses", lambda core, past, now: os.kill(os.getpid(), signal.SIGSTOP))
     monkeypatch.setattr(keeping, "_PATIENCE", 0.05)
     forecasts = _forecasts(house.control, ForkLimits())
     async with house.patience():
