@@ -169,11 +169,14 @@ def chosen_task(client: Client, job: str, task: str) -> tuple[str, int]:
     """Return the role and index of a task, or of the job's only task when none is named."""
     if task:
         return split_task(task)
-    found = client.tasks(job, limit=4)
-    if len(found["items"]) == 1:
-        return found["items"][0]["role"], found["items"][0]["index"]
-    names = ", ".join(f"{each['role']}-{each['index']}" for each in found["items"][:3])
-    more = ", …" if len(found["items"]) > 3 else ""
+    found = [(each["role"], each["index"]) for each in client.tasks(job, limit=4)["items"]]
+    if not found:  # the server has not read the job yet: its document names the same tasks
+        roles = client.job(job)["roles"]
+        found = [(role["name"], index) for role in roles for index in range(min(role["target"], 4))][:4]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{role}-{index}" for role, index in found[:3])
+    more = ", …" if len(found) > 3 else ""
     raise click.UsageError(f"Name a task of {job}: {names}{more}." if names else f"{job} has no task yet.")
 
 

@@ -65,8 +65,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         done.append(asyncio.run_coroutine_threadsafe(serve(folder / "control.sock"), running.loop))
         find = running.service.context.job_for
 
-        async def running_task(store: Any, record: Any, role: str, index: int) -> Any:
-            return record
+        async def started_task(store: Any, record: Any, role: str, index: int) -> Any:
+            return record, None
 
         async def enter(actor: Actor, ref: str, role: str, index: int) -> Entered:
             record, _ = await find(actor, ref, "job.exec")
@@ -76,7 +76,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             return
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(ssh_access, "running_task", running_task)
+            patched.setattr(ssh_access, "started_task", started_task)
             patched.setattr(running.service.ssh_access, "enter", enter)
             patched.setattr(running.service.ssh_access, "check", check)
             yield running

@@ -20,19 +20,31 @@ PATIENCE = 150.0
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
 UPLOAD = b"POST /api/v3/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 CHUNKED = UPLOAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
-QUICK = ConnectionLimits(header_seconds=1.0, idle_seconds=3.0, body_seconds=1.0, body_bytes=100, closing_seconds=1.0)
+CALM = ConnectionLimits(header_seconds=60.0, idle_seconds=60.0, body_seconds=60.0, body_bytes=100, closing_seconds=1.0)
+"""Times that no client here exceeds; each test shortens the one that it is about."""
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with short timeouts and a low connection limit."""
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a low connection limit."""
 
     def prepare(server: Server) -> None:
-        server.bounds = QUICK
+        server.bounds = CALM
         server.settings = {"connections": 16, "strangers_per_address": 4}
 
-    with serving(tmp_path_factory.mktemp("hasty"), prepare) as running:
+    with serving(tmp_path_factory.mktemp("small"), prepare) as running:
         yield running
+
+
+@contextlib.contextmanager
+def bounded(server: Server, **seconds: float) -> Iterator[None]:
+    """Bound the connections that are made from now on by other times."""
+    before = server.counter.bounds
+    server.counter.bounds = before._replace(**seconds)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        server.counter.bounds = before
 
 
 @contextlib.contextmanager
@@ -128,17 +140,23 @@ def test_a_trailer_is_no_header(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "expected"),
-    [(b"", 0), (b"\r\n", 0), (HEAD, 408), (HEAD + b"x: y", 408), (UPLOAD + b"content-length: 50\r\n\r\n{", 408)],
+    ("sent", "expected", "bound"),
+    [
+        (b"", 0, "idle_seconds"),
+        (b"\r\n", 0, "idle_seconds"),
+        (HEAD, 408, "header_seconds"),
+        (HEAD + b"x: y", 408, "header_seconds"),
+        (UPLOAD + b"content-length: 50\r\n\r\n{", 408, "body_seconds"),
+    ],
 )
-def test_half_a_request_is_not_waited_for(hasty: Server, sent: bytes, expected: int) -> None:
-    with connected(hasty) as connection:
+def test_half_a_request_is_not_waited_for(small: Server, sent: bytes, expected: int, bound: str) -> None:
+    with bounded(small, **{bound: 1.0}), connected(small) as connection:
         connection.sendall(sent)
         assert status(answer(connection)) == expected
 
 
-def test_a_connection_that_has_its_answer_is_not_kept_for_line_ends(hasty: Server) -> None:
-    with connected(hasty) as connection:
+def test_a_connection_that_has_its_answer_is_not_kept_for_line_ends(small: Server) -> None:
+    with bounded(small, idle_seconds=5.0), connected(small) as connection:
         connection.sendall(HEAD + b"\r\n")
         assert status(connection.recv(65536)) == 200
         with contextlib.suppress(ConnectionError):
@@ -151,24 +169,24 @@ def test_a_connection_that_has_its_answer_is_not_kept_for_line_ends(hasty: Serve
                         return
 
 
-def test_a_large_body_over_a_slow_line_goes_on(hasty: Server) -> None:
-    size, piece, begun = 4000, 200, time.monotonic()
-    with connected(hasty) as connection:
+def test_a_large_body_over_a_slow_line_goes_on(small: Server) -> None:
+    size, piece, bound, begun = 4000, 100, 4.0, time.monotonic()
+    with bounded(small, body_seconds=bound), connected(small) as connection:
         connection.sendall(UPLOAD + b"connection: close\r\ncontent-length: %d\r\n\r\n" % size)
         for _ in range(size // piece):
             connection.sendall(b" " * piece)
-            time.sleep(0.15)  # a slow line
-        assert time.monotonic() - begun > 2 * QUICK.body_seconds
+            time.sleep(2.2 * bound * piece / size)  # a slow line
+        assert time.monotonic() - begun > 2 * bound
         assert status(answer(connection)) == 400
 
 
-def test_an_open_stream_is_not_idle(hasty: Server) -> None:
-    token = hasty.token("alice").encode()
-    with connected(hasty) as connection:
+def test_an_open_stream_is_not_idle(small: Server) -> None:
+    token = small.token("alice").encode()
+    with bounded(small, idle_seconds=5.0), connected(small) as connection:
         stream = b"GET /api/v3/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + token + b"\r\n\r\n"
         connection.sendall(stream)
         assert status(connection.recv(65536)) == 200
-        with connected(hasty) as other:
+        with connected(small) as other:
             assert answer(other) == b""  # idle for as long as is allowed, and after the stream began
         connection.settimeout(0.01)
         with pytest.raises(TimeoutError):
@@ -176,33 +194,34 @@ def test_an_open_stream_is_not_idle(hasty: Server) -> None:
                 pass
 
 
-def test_strangers_of_an_address_are_turned_away_and_users_are_not(hasty: Server) -> None:
-    token = hasty.token("alice").encode()
+def test_strangers_of_an_address_are_turned_away_and_users_are_not(small: Server) -> None:
+    token = small.token("alice").encode()
     stream = b"GET /api/v3/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + token + b"\r\n\r\n"
-    nobody_there(hasty)
+    nobody_there(small)
     with contextlib.ExitStack() as open_:
 
         def signed_in() -> None:
-            made = open_.enter_context(connected(hasty))
+            made = open_.enter_context(connected(small))
             made.sendall(stream)
             assert status(made.recv(65536)) == 200
 
         for _ in range(10):
             signed_in()
-        strangers = [open_.enter_context(connected(hasty)) for _ in range(5)]
-        assert status(answer(strangers[-1])) == 429
+        with bounded(small, idle_seconds=10.0):
+            strangers = [open_.enter_context(connected(small)) for _ in range(5)]
+            assert status(answer(strangers[-1])) == 429
         for stranger in strangers[:-1]:
             assert answer(stranger) == b""  # they sent nothing and were closed to free places
         for _ in range(6):
             signed_in()
-        assert status(answer(open_.enter_context(connected(hasty)))) == 503
+        assert status(answer(open_.enter_context(connected(small)))) == 503
 
 
-def test_everybody_gives_their_place_back(hasty: Server) -> None:
-    nobody_there(hasty)
-    with Client(hasty.url, hasty.token("alice")) as alice:
+def test_everybody_gives_their_place_back(small: Server) -> None:
+    nobody_there(small)
+    with Client(small.url, small.token("alice")) as alice:
         assert alice.me()
-    nobody_there(hasty)
+    nobody_there(small)
 
 
 def test_a_named_proxy_may_have_as_many_connections_as_it_needs(tmp_path: Path) -> None:

@@ -155,6 +155,12 @@ class Platform:
                 return found
         raise AssertionError(f"{task} ended without {pattern!r}; it printed:\n{seen}")
 
+    def printed_running(self, job: Job | str, task: str, pattern: str, *, tasks: int = 1) -> re.Match[str]:
+        """Like `printed`, and wait until `tasks` tasks are stored as running: output may be there before that."""
+        found = self.printed(job, task, pattern)
+        self.until(job, lambda now: bool(now["tasks"]["running"] >= tasks))
+        return found
+
     def tasks(self, job: Job) -> dict[str, Job]:
         """The tasks of a job by name."""
         return {f"{task['role']}-{task['index']}": task for task in self.client.tasks(job["id"])["items"]}

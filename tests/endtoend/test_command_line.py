@@ -21,7 +21,7 @@ def shell(platform: Platform) -> Iterator[Job]:
     """A running job with a file in its folder."""
     command = "echo 42 > answer; echo ready; exec sleep 1000"
     job = platform.submit(one("shell", command, role={"env": {"COLOUR": "teal"}}))
-    platform.printed(job, "main-0", "ready")
+    platform.printed_running(job, "main-0", "ready")
     yield job
 
 
@@ -74,7 +74,8 @@ def test_of_a_job_of_one_task_files_are_copied_without_naming_it(
 
 
 def test_of_a_job_of_several_tasks_the_task_is_asked_for(platform: Platform, tmp_path: Path) -> None:
-    platform.submit(one("pair", "sleep 600", role={"replicas": 2}))
+    job = platform.submit(one("pair", "sleep 600", role={"replicas": 2}))
+    platform.until(job, lambda now: now["tasks"]["running"] == 2)
     said = platform.refused("cp", "pair:answer", str(tmp_path), code=2)
     assert "Name a task of pair: main-0, main-1." in said
 

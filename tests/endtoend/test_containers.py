@@ -69,7 +69,7 @@ def test_code_secrets_and_data_reach_a_container(platform: Platform, docker: Doc
 def test_a_container_is_entered_and_stopped(platform: Platform, docker: DockerDaemon) -> None:
     command = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     job = platform.submit(one("inside", command, image=IMAGE))
-    platform.printed(job, "main-0", "up\n")
+    platform.printed_running(job, "main-0", "up\n")
     assert len(docker.containers()) == 1
     inside = "[ -e /etc/os-release ] || echo elsewhere"
     assert platform.corral("exec", "inside", "main-0", "--", "sh", "-c", inside) == "elsewhere\n"
@@ -85,7 +85,7 @@ def test_a_container_outlives_a_killed_server_and_its_true_code_is_kept(
     gate = "go"
     command = f"echo $CORRAL_ATTEMPT; until [ -e {gate} ]; do sleep 0.1; done; echo on; exit 6"
     job = platform.submit(one("adopted", command, image=IMAGE))
-    attempt = platform.printed(job, "main-0", r"(\S+)\n")[1]
+    attempt = platform.printed_running(job, "main-0", r"(\S+)\n")[1]
     (name,) = docker.containers()
     os.kill(platform.pid, signal.SIGKILL)
     platform.up_again()

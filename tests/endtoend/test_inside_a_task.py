@@ -191,7 +191,7 @@ server.serve_forever()
 
 def test_what_a_task_serves_is_reached_from_here(platform: Platform) -> None:
     job = platform.submit(one("web", ["python3", "-c", SERVE], role={"ports": [{"name": "web"}]}))
-    platform.printed(job, "main-0", "serving\n")
+    platform.printed_running(job, "main-0", "serving\n")
     with forwarded(platform, job["id"], "main-0") as address:
         for name in ("one", "two"):
             assert read(f"{address}/{name}") == f"/{name}\n".encode() * 100_000

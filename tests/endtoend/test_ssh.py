@@ -52,7 +52,7 @@ class Site:
         self.server = server
         role = {"ports": [{"name": "web"}], "resources": {"cpu": "1"}}
         self.job = server.submit(one("reached", ["python3", "-c", TASK], role=role))
-        found = server.printed(self.job, "main-0", r"ports (\d+) (\d+)\n")
+        found = server.printed_running(self.job, "main-0", r"ports (\d+) (\d+)\n")
         self.given, self.other = int(found[1]), int(found[2])
         self.home = home
         self.env = {**server.env, "HOME": str(home), "PATH": f"{Path(CORRAL).parent}:{os.environ['PATH']}"}
@@ -265,7 +265,7 @@ def test_another_user_and_a_stranger_are_refused(site: Site) -> None:
 def test_a_connection_ends_with_the_token_and_with_the_task(site: Site) -> None:
     server = site.server
     job = server.submit(one("short", "echo up; exec sleep 100000"))
-    server.printed(job, "main-0", "up\n")
+    server.printed_running(job, "main-0", "up\n")
     made = server.client.create_token("for-ssh")
     by_token = {**site.env, "CORRAL_URL": server.url, "CORRAL_TOKEN": made["token"]}
     waits = [CORRAL, "ssh", "short", "main-0", "--", "echo in; sleep 100000"]

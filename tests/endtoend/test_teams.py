@@ -94,6 +94,7 @@ def test_a_manager_reorders_what_waits_and_members_do_not(platform: Platform) ->
     platform.until("ann~holder", lambda job: job["state"] == "running")
     for name in ("one", "two", "three"):
         ann.submit(held(name))
+    platform.until("ann~three", lambda job: "three" in names_in_line(platform))  # control has read all submissions
     assert names_in_line(platform) == ["one", "two", "three"]
     assert "managers" in ann.corral("order", "three", "--first", code=4)
     said = lead.corral("order", "ann~three", "--first")

@@ -46,7 +46,7 @@ def test_a_job_is_sent_followed_and_entered_over_tls(platform: Platform, tmp_pat
     (tmp_path / "job.yaml").write_text("name: sent\nframework: shell\ncode: .\nroles: {main: {command: cat answer}}\n")
     assert platform.corral("submit", "-f", "job.yaml", folder=tmp_path) == "42\n"
     job = platform.submit(one("entered", "echo up; exec sleep 1000"))
-    platform.printed(job, "main-0", "up")
+    platform.printed_running(job, "main-0", "up")
     assert platform.corral("exec", "entered", "main-0", "--", "cat", given="through\n") == "through\n"
     assert platform.until(job, lambda now: now["state"] == "running")
 

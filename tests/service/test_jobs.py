@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from corral.model.states import JobState, TaskState
 from corral.model.store_writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
 from corral.model.summary import summarize
 from corral.service.actor import Actor
+from corral.service.jobs import task_connections
 from corral.service.jobs.job_detail import HIDDEN
 from corral.service.service import Service
 from corral.spec.errors import SpecError
@@ -35,7 +37,24 @@ async def _submit(service: Service, text: str = "", actor: Actor = ANN) -> JobId
     return JobId(detail.id)
 
 
-async def _run(store: Store, epoch: int, job: JobId, *, end: Completion | None = None) -> None:
+async def _place(
+    store: Store, epoch: int, job: JobId, *, attempt: int = 0, state: TaskState = TaskState.PREPARING
+) -> None:
+    """Store, as control would, that an attempt of the job's task was placed or waits for a place."""
+    stored = await store.load_job(job)
+    assert stored is not None
+    run = JobRun(job, JobState.PREPARING, attempt=attempt, roles={"worker": RoleCount(1, 1)})
+    task = TaskRun("worker", 0, state)
+    await store.commit(
+        ControlBatch(
+            epoch,
+            jobs=(JobWrite(job, run, "starting", summarize(stored.summary, run, "starting"), live=True),),
+            tasks=(TaskWrite(job, TaskKey("worker", 0), task),),
+        )
+    )
+
+
+async def _run(store: Store, epoch: int, job: JobId, *, attempt: int = 0, end: Completion | None = None) -> None:
     """Store, as control would, that the job runs on node n1 or has ended."""
     stored = await store.load_job(job)
     assert stored is not None
@@ -43,6 +62,7 @@ async def _run(store: Store, epoch: int, job: JobId, *, end: Completion | None =
     run = JobRun(
         job,
         JobState.COMPLETED if end else JobState.RUNNING,
+        attempt=attempt,
         roles={"worker": count},
         started_at=START + 1,
         ended_at=START + 2 if end else None,
@@ -59,7 +79,7 @@ async def _run(store: Store, epoch: int, job: JobId, *, end: Completion | None =
             jobs=(JobWrite(job, run, phase, summarize(stored.summary, run, phase), live=end is None),),
             tasks=(TaskWrite(job, TaskKey("worker", 0), task),),
             attempts=(
-                AttemptWrite(attempt_id(job, 0, "worker", 0, 0), "local/n1", ended_at=START + 2 if end else None),
+                AttemptWrite(attempt_id(job, attempt, "worker", 0, 0), "local/n1", ended_at=START + 2 if end else None),
             ),
         )
     )
@@ -443,7 +463,10 @@ async def test_streams_that_are_kept_apart_are_both_in_the_jobs_log(
         await service.task_logs.of_task(ANN, job, "worker", 0)
 
 
-async def test_a_terminal_opens_only_in_a_running_task(service: Service, store: Store, epoch: int) -> None:
+async def test_a_terminal_opens_only_in_a_running_task(
+    service: Service, store: Store, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_connections, "_START_PAUSES", (0.0,))
     job = await _submit(service)
     with pytest.raises(NotFound):
         await service.task_connections.open_exec(ANN, job, "worker", 0)
@@ -451,4 +474,41 @@ async def test_a_terminal_opens_only_in_a_running_task(service: Service, store: 
     assert await service.task_connections.open_exec(ANN, job, "worker", 0) == attempt_id(job, 0, "worker", 0, 0)
     await _run(store, epoch, job, end=FAILED)
     with pytest.raises(Conflict):
+        await service.task_connections.open_exec(ANN, job, "worker", 0)
+
+
+async def test_a_terminal_waits_for_a_task_that_is_just_starting(
+    service: Service, store: Store, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_connections, "_START_PAUSES", (0.005,) * 12_000)
+    job = await _submit(service)
+    looked, look = asyncio.Event(), store.task
+
+    async def task(*named: Any) -> TaskRun | None:
+        found = await look(*named)
+        looked.set()
+        return found
+
+    async def still_waits() -> None:
+        for _ in range(2):
+            looked.clear()
+            await looked.wait()
+        assert not opening.done()
+
+    monkeypatch.setattr(store, "task", task)
+    opening = asyncio.create_task(service.task_connections.open_exec(ANN, job, "worker", 0))
+    await still_waits()  # control has not read the job
+    await _place(store, epoch, job, attempt=1)
+    await still_waits()  # its start is asked for; its output may be there
+    await _run(store, epoch, job, attempt=1)
+    assert await opening == attempt_id(job, 1, "worker", 0, 0)
+
+
+async def test_a_terminal_does_not_wait_for_a_task_that_has_no_place(
+    service: Service, store: Store, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_connections, "_START_PAUSES", (3600.0,))
+    job = await _submit(service)
+    await _place(store, epoch, job, state=TaskState.CREATION_REQUESTED)
+    with pytest.raises(Conflict, match=r"Task worker-0 is not running \(creation-requested\)"):
         await service.task_connections.open_exec(ANN, job, "worker", 0)

@@ -22,7 +22,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.service_claims import Claims, fingerprint, read, sign
-from corral.service.jobs.task_connections import running_task
+from corral.service.jobs.task_connections import started_task
 from corral.service.people.authentication import Authentication
 
 TICKET_SECONDS: Final = 60.0
@@ -151,8 +151,7 @@ class JobServices:
 
         Raises NotFound, Conflict `task-not-running`.
         """
-        record = visitor.record
-        task, number = await self._port(record, role, index, port)
+        record, task, number = await self._port(visitor.record, role, index, port)
         attempt = record.run.attempt_of(task)
         if record.job_type != "notebook" or task.ports.get(NOTEBOOK, ())[:1] != (number,):
             return Reached(attempt, number, task.host, keeps_path=False)
@@ -170,16 +169,16 @@ class JobServices:
             raise NotFound("job-not-found", "The job was removed.")
         return record
 
-    async def _port(self, record: JobRecord, role: str, index: int, port: str) -> tuple[TaskRun, int]:
+    async def _port(self, record: JobRecord, role: str, index: int, port: str) -> tuple[JobRecord, TaskRun, int]:
         names = _declared(record).get(role, ())
-        task = await running_task(self._store, record, role, index)
+        record, task = await started_task(self._store, record, role, index)
         numbers = {str(number): number for name in names for number in task.ports.get(name, ())}
         named = task.ports.get(port, ()) if port in names else ()
         number = named[0] if named else numbers.get(port)
         if number is None:
             given = ", ".join(sorted(names)) or "none"
             raise NotFound("no-such-port", f"The job file gives {role}-{index} no port {port[:100]} (it has: {given}).")
-        return task, number
+        return record, task, number
 
 
 class _Named(msgspec.Struct):

@@ -20,7 +20,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.access.rules import decide
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.jobs.task_connections import running_task
+from corral.service.jobs.task_connections import running_task, started_task
 from corral.service.people.authentication import Authentication
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SshAccess:
                 "bad-key", "The public key must be an Ed25519 key of OpenSSH; make one with `ssh-keygen`."
             )
         record, _ = await self._context.job_for(actor, ref, "job.exec")
-        await running_task(self._store, record, role, index)
+        await started_task(self._store, record, role, index)
         library = asyncssh_library()
         try:
             key = library.import_public_key(public_key)
@@ -83,7 +83,7 @@ class SshAccess:
         Raises NotFound, Forbidden, Conflict `task-not-running`.
         """
         record, decision = await self._context.job_for(actor, ref, "job.exec")
-        task = await running_task(self._store, record, role, index)
+        record, task = await started_task(self._store, record, role, index)
         name = f"{role}-{index}"
         await self._context.note(actor, "job.exec", job_resource(record), decision, task=name, by="ssh")
         ports = frozenset(number for numbers in task.ports.values() for number in numbers)

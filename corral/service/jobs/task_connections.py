@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from corral.frameworks.notebook import base_url
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId
@@ -15,6 +17,9 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.spec.job import UnifiedJob
 from corral.store import Store
+
+_START_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.3, *(0.5,) * 9)
+"""The pauses between looks at a task that is just starting: 5 s in all."""
 
 
 class TaskConnections:
@@ -59,9 +64,31 @@ class TaskConnections:
 
     async def _entered(self, actor: Actor, ref: str, role: str, index: int, **said: str) -> tuple[JobRecord, TaskRun]:
         record, decision = await self._context.job_for(actor, ref, "job.exec")
-        task = await running_task(self._store, record, role, index)
+        record, task = await started_task(self._store, record, role, index)
         await self._context.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}", **said)
         return record, task
+
+
+async def started_task(store: Store, record: JobRecord, role: str, index: int) -> tuple[JobRecord, TaskRun]:
+    """Wait up to 5 s for a task that is just starting; returns its job as it is then, and the running task.
+
+    A task's output can be read before control has stored that the task runs, so whoever follows a log comes too early.
+
+    Raises NotFound `task-not-found`, Conflict `task-not-running`.
+    """
+    for pause in _START_PAUSES:
+        if not _is_starting(record, await store.task(record.id, role, index)):
+            break
+        await asyncio.sleep(pause)
+        record = await store.find_job(record.id) or record
+    return record, await running_task(store, record, role, index)
+
+
+def _is_starting(record: JobRecord, task: TaskRun | None) -> bool:
+    """Whether a task may run already although it is not stored: it was placed, or control has not read its job."""
+    if task is None:
+        return record.live and not record.run.roles
+    return task.state is TaskState.PREPARING
 
 
 async def running_task(store: Store, record: JobRecord, role: str, index: int) -> TaskRun:

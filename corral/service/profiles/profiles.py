@@ -34,7 +34,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.jobs.task_connections import running_task
+from corral.service.jobs.task_connections import started_task
 from corral.service.profiles.report import REPORT, compare, member_of, pack, read_report, report_of
 from corral.service.profiles.task_session import Answered, Enter, profile_task
 from corral.spec.job import UnifiedJob
@@ -275,8 +275,8 @@ class Profiles:
             role, _, index = name.rpartition("-")
             if not role or not index.isascii() or not index.isdigit() or len(index) > 7:
                 raise InvalidInput("no-task-name", f"A task is called such as worker-0, not {name[:60]!r}.")
-            task = await running_task(self._store, record, role, int(index))
-            found[f"{role}-{int(index)}"] = record.run.attempt_of(task)
+            now, task = await started_task(self._store, record, role, int(index))
+            found[f"{role}-{int(index)}"] = now.run.attempt_of(task)
         return found
 
     async def _row(self, actor: Actor, id: str) -> tuple[ProfileRow, JobRecord, Decision]:

@@ -50,6 +50,7 @@ class Forks:
 @pytest_asyncio.fixture
 async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr("corral.control.scheduler_views._KEPT_FOR", 0.0)
+    monkeypatch.setattr(keeping, "_PATIENCE", 60.0)  # a slow machine needs more than an asker would wait
     engine = PaperEngine(nodes=1)
     engine.started_at = time.time()
     made = House(tmp_path, engine)
@@ -140,8 +141,8 @@ async def test_a_killed_process_harms_nothing_and_the_next_one_answers(
     house: House, service: Service, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, waiting = await full(house)
-    forks.then = lambda pid: os.kill(pid, signal.SIGKILL)
-    monkeypatch.setattr(keeping, "_PATIENCE", 60.0)
+    play = keeping.play_courses
+    monkeypatch.setattr(keeping, "play_courses", lambda core, past, now: os.kill(os.getpid(), signal.SIGKILL))
     told = await service.explanations.explain(ADA, waiting)
     assert told.reasons is not None and told.reasons.binding.code and told.changes is not None
     assert told.estimate is not None
@@ -149,7 +150,7 @@ async def test_a_killed_process_harms_nothing_and_the_next_one_answers(
     assert told.estimate.message == "Not estimated: the process of the forecast failed; see control.log."
     (entry,) = (await service.queues.waiting_line(ADA)).items
     assert entry.estimate is not None and entry.estimate.basis == "not-estimated"
-    forks.then = lambda pid: None
+    monkeypatch.setattr(keeping, "play_courses", play)
     assert (await explained(service, waiting)).basis == "at-latest"
     assert house.control.troubles() == []
 
@@ -159,7 +160,6 @@ async def test_a_forecast_that_needs_too_much_is_given_up(
 ) -> None:
     await full(house)
     control = house.control
-    monkeypatch.setattr(keeping, "_PATIENCE", 60.0)
     with monkeypatch.context() as large:
         large.setattr(keeping, "play_courses", lambda core, past, now: bytes(bytearray(1 << 30)))
         forecasts = _forecasts(control, ForkLimits(memory=64 << 20))
@@ -190,12 +190,8 @@ async def test_a_forecast_that_is_being_made_ends_with_its_keeper(
 ) -> None:
     await full(house)
     made: list[int] = []
-
-    def stop(pid: int) -> None:
-        os.kill(pid, signal.SIGSTOP)
-        made.append(pid)
-
-    forks.then = stop
+    forks.then = made.append
+    monkeypatch.setattr(keeping, "play_courses", lambda core, past, now: os.kill(os.getpid(), signal.SIGSTOP))
     monkeypatch.setattr(keeping, "_PATIENCE", 0.05)
     forecasts = _forecasts(house.control, ForkLimits())
     async with house.patience():

@@ -171,7 +171,7 @@ def test_what_a_pod_serves_is_reached_and_files_are_copied_through_the_api_serve
     serve = "echo hello from the pod >page; while :; do nc -l -p $CORRAL_PORT_WEB <answer >/dev/null; done"
     head = "printf 'HTTP/1.0 200 OK\\r\\nContent-Length: 19\\r\\n\\r\\nhello from the pod\\n' >answer; echo ready"
     job = server.submit(one("web", f"cd /tmp; {head}; {serve}", role={**here, "ports": [{"name": "web"}]}))
-    server.printed(job, "main-0", "ready\n")
+    server.printed_running(job, "main-0", "ready\n")
     with forwarded(server, job["id"], "main-0", "web") as address:
         assert until(lambda: _read(address), "answer") == b"hello from the pod\n"
     where = f"{job['id']}/main-0:/tmp"

@@ -175,7 +175,7 @@ def test_logs_and_terminals_come_through_either_front(pair: Pair, kubelet_node: 
     talks = one("talks", "echo hello; sleep 600", role=selector)
     job = pair.leading().submit(talks, wait_for_capacity=True)  # the node was only just created
     for replica in (pair.other(), pair.leading()):
-        assert replica.printed(job, "main-0", "hello")
+        assert replica.printed_running(job, "main-0", "hello")
         said = list(replica.client.exec(job["id"], "main", 0, ["echo", "from", "inside"]))
         assert b"from inside\n" in b"".join(part for part in said if isinstance(part, bytes)), said
     pair.other().client.stop(job["id"])
