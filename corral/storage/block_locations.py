@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SECONDS: Final = 10.0
 """Seconds after which a URI is given up."""
 _CONNECT: Final = 2.0
-"""Seconds for a connection, so that the other one of a pair is asked in time."""
+"""Seconds for a connection to one of a pair, so that the other one is asked in time."""
 _MOST_ANSWER: Final = 8 << 20
 """Bytes of an answer that are read."""
 _MOST_ENTRIES: Final = 20_000
@@ -194,7 +194,8 @@ class BlockLocator:
         if which is None:
             raise NotFound("no-name-node", f"No NameNode is configured for {uri}.")
         self._client = self._client or _client(self._seconds)
-        asking = _Asking(self._client, self._kerberos[which], self._systems[which], self._urls[which], account)
+        urls = self._urls[which]
+        asking = _Asking(self._client, self._kerberos[which], self._systems[which], urls, account, self._seconds)
         path = hdfs.path_of(uri).rstrip("/") or "/"
         try:
             async with asyncio.timeout(self._seconds):
@@ -237,7 +238,7 @@ def _client(seconds: float) -> httpx2.AsyncClient:
     import httpx2
 
     return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(seconds, connect=_CONNECT),
+        timeout=seconds,
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=32),
         trust_env=False,
@@ -288,10 +289,18 @@ class _Asking:
     """Calls of the active NameNode of one HDFS for one account."""
 
     def __init__(
-        self, client: httpx2.AsyncClient, kerberos: Negotiator, system: NameNodes, urls: list[str], account: str
+        self,
+        client: httpx2.AsyncClient,
+        kerberos: Negotiator,
+        system: NameNodes,
+        urls: list[str],
+        account: str,
+        seconds: float,
     ) -> None:
         """`urls` are put into the order in which they are asked next."""
         self._client, self._kerberos, self._urls = client, kerberos, urls
+        self._connect_seconds = _CONNECT if len(urls) > 1 else seconds
+        self._seconds = seconds
         user = system.acts_for(account)
         self._identity = {"user.name": system.user} | ({"doas": user} if user and user != system.user else {})
 
@@ -360,8 +369,10 @@ class _Asking:
 
     async def _once(self, where: str, path: str, terms: dict[str, Any]) -> tuple[int, bytes, str]:
         """The status, the content and the header WWW-Authenticate of an answer."""
-        content = bytearray()
-        async with self._client.stream("GET", where, **terms) as answer:
+        import httpx2
+
+        content, timeout = bytearray(), httpx2.Timeout(self._seconds, connect=self._connect_seconds)
+        async with self._client.stream("GET", where, timeout=timeout, **terms) as answer:
             async for piece in answer.aiter_raw():
                 content += piece
                 if len(content) > _MOST_ANSWER:

@@ -255,6 +255,18 @@ async def test_a_name_node_that_is_slow_or_gone_is_given_up(monkeypatch: pytest.
     await locator.close()
 
 
+async def test_only_of_a_pair_is_a_connection_given_up_before_the_rest_of_the_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A busy machine may take longer to connect, and there is no other NameNode to ask."""
+    monkeypatch.setattr(block_locations, "_CONNECT", 0.0)
+    async with locating(one_file()) as locator:
+        assert (await locator.where("hdfs://127.0.0.1/data", "ada")).total == 3 * MIB
+    async with locating(one_file(), one_file()) as locator:
+        with pytest.raises(Unavailable, match="No NameNode says where /data is"):
+            await locator.where("hdfs://127.0.0.1/data", "ada")
+
+
 async def test_only_configured_name_nodes_are_asked() -> None:
     pair = NameNodes(("http://nn1:9870", "http://nn2.example.org:9870"), "corral")
     other = name_nodes_of(" http://10.0.0.5:9870/ ,")
