@@ -97,12 +97,12 @@ def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yar
     yarn.hdfs.write("/near/data", b"x" * 5000)
     given = [{"uri": f"{yarn.hdfs.native}/near", "path": "given"}]
     script = "wc -c <given/data; while [ ! -e done ]; do sleep 0.1; done"
-    until(lambda: True if not taken(server) else None)  # inputs break ties only, and nodes tie that are equally free
+    until(lambda: True if equally_free(server) else None)  # inputs break ties, and only between such nodes
     job = server.submit(on_yarn("near", script, inputs=given))
     server.until(job, lambda now: now["state"] == "running")
     note = "5.0 of 5.0 kB of its inputs are on its nodes"
     nodes = [task["node"] for task in server.tasks(job).values()]
-    assert nodes == ["yarn/nm2"], (server.client.job(job["id"])["notes"], taken(server), warnings(server))
+    assert nodes == ["yarn/nm2"], f"{server.client.job(job['id'])}\n{nodes_of(server)}\n{warnings(server)}"
     assert server.client.job(job["id"])["notes"] == [note] and note in server.corral("get", job["id"])
     assert f"It runs: 1 of 1 task. {note}." in server.corral("explain", job["id"])
     assert f"; {note}" in server.corral("events", job["id"])
@@ -215,6 +215,11 @@ def nodes_of(server: OnYarn) -> list[Any]:
 def taken(server: OnYarn) -> list[str]:
     """Why devices of YARN's nodes cannot be used."""
     return [device["healthReason"] for node in nodes_of(server) for device in node["devices"] if not device["healthy"]]
+
+
+def equally_free(server: OnYarn) -> bool:
+    """Whether both nodes are ready, and no other application holds a device of theirs."""
+    return all(node["ready"] for node in nodes_of(server)) and not taken(server)
 
 
 def warnings(server: OnYarn) -> str:
