@@ -103,7 +103,7 @@ def masters_of_app(yarn: Yarn, app: dict[str, Any]) -> int:
 
 
 def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
-    command = "case $CORRAL_ATTEMPT in *.0) echo first; sleep 1000;; esac; echo second"
+    command = "case $CORRAL_ATTEMPT in *.0.main.0.0) echo first; sleep 1000;; esac; echo second"
     job = server.submit(on(["nm1"], command))
     server.printed(job, "main-0", "first")
     server.yarn.kill_node("nm1")

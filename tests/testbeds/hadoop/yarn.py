@@ -208,7 +208,7 @@ class Yarn:
             "yarn.resourcemanager.am.max-attempts": 20,
             "yarn.resourcemanager.connect.retry-interval.ms": 500,
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
-            "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.nm.liveness-monitor.expiry-interval-ms": 60_000,  # a busy machine starts a NodeManager in half a minute
             "yarn.am.liveness-monitor.expiry-interval-ms": 120_000,  # a busy machine starts a master in 15 s to a minute
             "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
             "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
