@@ -23,6 +23,9 @@ LONG_AGO = 1_000_000_000
 class StoreSuite:
     """The fixture `store` is the URI of an empty folder of the store, which the environment opens."""
 
+    small_files = 300
+    """Files of the test of many small ones: several for each thread, and more than connections are kept."""
+
     def test_a_tree_goes_there_and_comes_back_and_is_moved_once(self, store: str, tmp_path: Path) -> None:
         tree = made(tmp_path / "tree", ODD)
         assert moved(tree, f"{store}/run/1").files == len(ODD)
@@ -67,7 +70,7 @@ class StoreSuite:
         assert files(tmp_path / "back") == {"big": content}
 
     def test_many_small_files_are_all_there(self, store: str, tmp_path: Path) -> None:
-        many = {f"{number % 7}/{number}": str(number).encode() for number in range(300)}
+        many = {f"{number % 7}/{number}": str(number).encode() for number in range(self.small_files)}
         tree = made(tmp_path / "tree", many)
         assert moved(tree, f"{store}/many").files == len(many)
         assert moved(tree, f"{store}/many").kept == len(many)

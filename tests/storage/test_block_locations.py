@@ -258,7 +258,7 @@ async def test_a_name_node_that_is_slow_or_gone_is_given_up(monkeypatch: pytest.
 async def test_only_of_a_pair_is_a_connection_given_up_before_the_rest_of_the_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A busy machine may take longer to connect, and there is no other NameNode to ask."""
+    """A connection may take longer over a slow network, and there is no other NameNode to ask."""
     monkeypatch.setattr(block_locations, "_CONNECT", 0.0)
     async with locating(one_file()) as locator:
         assert (await locator.where("hdfs://127.0.0.1/data", "ada")).total == 3 * MIB

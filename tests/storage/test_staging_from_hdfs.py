@@ -62,6 +62,8 @@ def staged(source: object, target: object) -> str:
 class TestHdfs(StoreSuite):
     """HDFS by its own protocol, and over HTTP."""
 
+    small_files = 96  # each costs both daemons and the test several calls
+
     @pytest.fixture(params=["hdfs", "webhdfs"])
     def store(self, hdfs: Hdfs, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setenv("HADOOP_USER_NAME", "ada")
@@ -92,17 +94,18 @@ def test_a_damaged_block_is_told_and_leaves_no_file(tmp_path: Path, hdfs: Hdfs, 
     assert not (tmp_path / "back").exists()
 
 
-@SCHEMES
-def test_a_name_node_in_safe_mode_is_one_sentence(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+def test_a_name_node_in_safe_mode_is_one_sentence(tmp_path: Path, hdfs: Hdfs) -> None:
     (tmp_path / "one").write_text("1")
-    hdfs.set_safe_mode(True)
+    places = [at(hdfs, scheme, "late") for scheme in ("hdfs", "webhdfs")]
+    hdfs.set_safe_mode(True)  # for both: each change starts a program of Hadoop's
     try:
-        refused = stage(tmp_path / "one", at(hdfs, scheme, "late"))
+        refusals = [stage(tmp_path / "one", place) for place in places]
     finally:
         hdfs.set_safe_mode(False)
-    assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1
-    assert "safe mode" in refused.stderr
-    staged(tmp_path / "one", at(hdfs, scheme, "late"))
+    for place, refused in zip(places, refusals, strict=True):
+        assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, place
+        assert "safe mode" in refused.stderr
+        staged(tmp_path / "one", place)
 
 
 @SCHEMES

@@ -34,6 +34,8 @@ def stage(env: Mapping[str, str], source: object, target: object) -> subprocess.
 class TestKerberisedHdfs(StoreSuite):
     """WebHDFS by SPNEGO is a store like all others; many files are no other than a few, for who calls."""
 
+    small_files = 96  # each costs both daemons and the test several calls
+
     test_many_small_files_are_all_there = None  # type: ignore[assignment]
 
     @pytest.fixture

@@ -63,9 +63,11 @@ async def test_a_resource_manager_that_was_restarted_gets_a_new_ticket(yarn: Sec
     try:
         before = await rest.ask("GET", "/ws/v1/cluster/info")
         yarn.resource_manager.kill()
-        with pytest.raises(Unavailable, match="does not answer"):
-            await rest.ask("GET", "/ws/v1/cluster/info")
-        await asyncio.to_thread(yarn.start)  # it signs its cookies with another secret now
+        try:
+            with pytest.raises(Unavailable, match="does not answer"):
+                await rest.ask("GET", "/ws/v1/cluster/info")
+        finally:
+            await asyncio.to_thread(yarn.start)  # it signs its cookies with another secret now
         after = await rest.ask("GET", "/ws/v1/cluster/info")
     finally:
         await rest.close()

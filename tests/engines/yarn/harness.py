@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import time
 import urllib.error
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -149,9 +149,12 @@ class YarnPlace:
 
     def _left(self) -> list[str]:
         """The names of this server's applications that have not ended."""
-        apps = (self.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
         prefix = f"corral-{self.settings.server[:8]}-"
-        return [app["name"] for app in apps if app["name"].startswith(prefix) and app["finalStatus"] == "UNDEFINED"]
+        return [app["name"] for app in self.yarn.live_apps() if app["name"].startswith(prefix)]
+
+
+Places = Callable[..., YarnPlace]
+"""Makes places by their settings; they are cleared after the test."""
 
 
 class _no_signals:

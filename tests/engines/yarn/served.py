@@ -15,7 +15,8 @@ from tests.reserved import free_port
 from tests.testbeds.hadoop.yarn import Yarn
 from tests.waiting import pause
 
-PATIENCE = 60.0
+PATIENCE = 240.0
+"""Seconds that guard against hanging; on a busy machine a JVM starts in a minute."""
 T = TypeVar("T")
 
 
@@ -26,7 +27,10 @@ class OnYarn(Platform):
         self.port = free_port()
         where = ["--yarn-resource-managers", ",".join(yarn.urls), "--yarn-name-nodes", ",".join(yarn.hdfs.web_urls)]
         self.cluster = [*where, *more]
-        super().__init__(folder, *self.cluster, env=env)
+        patient = {
+            "CORRAL_YARN_START_SECONDS": "600"
+        }  # a busy machine takes minutes, and no attempt may be given up for it
+        super().__init__(folder, *self.cluster, env=patient | dict(env or {}))
         self.yarn = yarn
 
     def up(self) -> None:
@@ -39,6 +43,10 @@ class OnYarn(Platform):
         words = super().options(str(self.port))
         where = ["--engine", "yarn", "--engine", "local", "--advertise", f"http://127.0.0.1:{self.port}"]
         return [*words, *where]
+
+    def ended(self, job: Job | str) -> Job:
+        """Wait until a job has ended; returns it."""
+        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=PATIENCE))
 
     def token(self, user: str) -> str:
         """A token of a new account."""
@@ -58,14 +66,31 @@ class OnYarn(Platform):
 
     def apps(self) -> list[dict[str, Any]]:
         """The applications of this server's jobs that YARN runs; those of other tests' servers may still end there."""
-        told = (self.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
-        live = [each for each in told if each["name"].startswith("corral-") and each["finalStatus"] == "UNDEFINED"]
+        live = self._live()
         jobs = [job["id"].lower() for job in self.client.jobs(limit=500)["items"]] if live else []
         return [each for each in live if any(job in each["name"] for job in jobs)]
 
+    def apps_of(self, *jobs: Job) -> list[dict[str, Any]]:
+        """The applications of these jobs that YARN runs."""
+        ids = [job["id"].lower() for job in jobs]
+        return [each for each in self._live() if any(job in each["name"] for job in ids)]
+
     def app_of(self, job: Job) -> dict[str, Any]:
-        """The application of a job."""
-        return until(lambda: next((each for each in self.apps() if job["id"].lower() in each["name"]), None))
+        """The application of a job, which YARN is waited for to have."""
+        return until(lambda: next(iter(self.apps_of(job)), None))
+
+    def gone(self, *jobs: Job) -> None:
+        """Wait until YARN runs no application of these jobs."""
+        until(lambda: True if not self.apps_of(*jobs) else None)
+
+    def clear(self) -> None:
+        """Stop every live job, and wait until YARN runs nothing of this server's any more."""
+        super().clear()
+        until(lambda: True if not self.apps() else None)
+
+    def _live(self) -> list[dict[str, Any]]:
+        """The applications of all Corral servers that YARN runs."""
+        return [app for app in self.yarn.live_apps() if app["name"].startswith("corral-")]
 
     def kill(self, *which: str) -> None:
         """Kill processes of the server (`control`, `front`), as a crash would."""

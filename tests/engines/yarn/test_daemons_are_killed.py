@@ -23,7 +23,6 @@ LONG = 240.0
 @pytest.fixture(scope="module")
 def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
     made = OnYarn(tmp_path_factory.mktemp("server"), yarn)
-    made.env["CORRAL_YARN_START_SECONDS"] = "600"  # a busy machine takes minutes, and no attempt may be given up for it
     made.up()
     yield made
     made.down()
@@ -31,8 +30,9 @@ def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
 
 @pytest.fixture
 def server(platform: OnYarn) -> Iterator[OnYarn]:
-    """The same server for each test, with the former test's jobs removed."""
+    """The same server for each test, with all daemons and without the former test's jobs, also if that test failed."""
     yield platform
+    platform.yarn.start()
     platform.clear()
 
 
@@ -91,7 +91,7 @@ def test_a_job_runs_on_while_each_daemon_is_killed_and_started_again(server: OnY
     (tmp_path / "done").touch()
     assert server.ended(job)["state"] == "succeeded"
     assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1, 1]
-    until(lambda: True if not server.apps() else None, LONG)
+    server.gone(job)
 
 
 def masters_of_app(yarn: Yarn, app: dict[str, Any]) -> int:
@@ -103,14 +103,14 @@ def masters_of_app(yarn: Yarn, app: dict[str, Any]) -> int:
 
 
 def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
-    command = "case $CORRAL_ATTEMPT in *.0) echo first; sleep 1000;; esac; echo second"
+    command = "case $CORRAL_ATTEMPT in *.0.main.0.0) echo first; sleep 1000;; esac; echo second"
     job = server.submit(on(["nm1"], command))
     server.printed(job, "main-0", "first")
     server.yarn.kill_node("nm1")
     server.yarn.start()
     assert server.ended(job)["state"] == "succeeded"
     assert [each["exit"]["code"] for each in server.attempts(job, "main-0")] == [-101, 0]
-    until(lambda: True if not server.apps() else None, LONG)
+    server.gone(job)
 
 
 def test_tasks_of_a_node_that_stays_lost_run_elsewhere(server: OnYarn) -> None:
@@ -129,7 +129,7 @@ def test_tasks_of_a_node_that_stays_lost_run_elsewhere(server: OnYarn) -> None:
             "it is moved, or its container is gone: what is told first"
         )
         assert (last["node"], last["exit"]["code"]) == ("yarn/nm2" if lost == "yarn/nm1" else "yarn/nm1", 0)
-        until(lambda: True if not server.apps() else None, LONG)
+        server.gone(job)
     finally:
         server.yarn.start()
 
@@ -160,7 +160,7 @@ def test_a_name_node_in_safe_mode_delays_starts_and_loses_nothing(server: OnYarn
     assert server.ended(late)["state"] == "succeeded"
     assert [len(server.attempts(job, "main-0")) for job in (ends, stays, late)] == [1, 1, 1]
     assert server.log(stays, "main-0") == "begun\nended\n"
-    until(lambda: True if not server.apps() else None, LONG)
+    server.gone(ends, stays, late)
 
 
 def delays(server: OnYarn, job: Job) -> list[str]:

@@ -93,11 +93,18 @@ def digits(yarn: Yarn) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(yarn: Yarn, digits: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithData]:
+def platform(yarn: Yarn, digits: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithData]:
     made = WithData(tmp_path_factory.mktemp("server"), yarn)
     made.up()
     yield made
     made.down()
+
+
+@pytest.fixture
+def server(platform: WithData) -> Iterator[WithData]:
+    """The same server for each test, with the former test's jobs removed, also if that test failed."""
+    yield platform
+    platform.clear()
 
 
 def demo(yarn: Yarn, kept: Path) -> dict[str, Any]:
@@ -150,7 +157,7 @@ def test_a_gang_learns_from_hdfs_and_goes_on_when_a_container_was_killed(
     assert model.testzip() is None and any(name.endswith("data.pkl") for name in model.namelist())
     assert yarn.hdfs.owner(f"{HOME}/model/model.pt") == "ada"
     assert yarn.hdfs.names(f"{HOME}/model") == ["model.pt"]
-    until(lambda: True if not server.apps() else None)
+    server.gone(job)
     logs_are_in_hdfs(server, job)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ class OnPairs(OnYarn):
         configured = f"HADOOP_CONF_DIR={hdfs.client_configuration}"
         stage = f"env {configured} PYTHONPATH={ROOT} {sys.executable} -m corral.storage stage"
         self.env |= {"HADOOP_CONF_DIR": str(hdfs.client_configuration), "CORRAL_YARN_STAGE_COMMAND": stage}
-        self.env |= {"CORRAL_YARN_START_SECONDS": "600"}  # a busy machine takes minutes
         self.pair, self.hdfs = yarn, hdfs
 
     def copies(self, number: int) -> Job:
@@ -71,13 +70,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnPairs]:
         made.down()
 
 
-def examined(server: OnPairs) -> dict[str, Finding]:
-    """What `corral doctor` says of both pairs."""
+def examined(server: OnPairs, holds: Callable[[Mapping[str, Finding]], bool]) -> dict[str, Finding]:
+    """What `corral doctor` says of both pairs once `holds` is true.
+
+    A NameNode answers its first call over HTTP late: on a busy machine later than the doctor waits.
+    """
     options = YarnOptions(
         yarn_resource_managers=",".join(server.pair.urls), yarn_name_nodes=",".join(server.hdfs.web_urls)
     )
-    found = asyncio.run(YarnKind().doctor(options, DoctorOptions(probe=False)))
-    return {each.name: each for each in found}
+
+    def look() -> dict[str, Finding] | None:
+        found = asyncio.run(YarnKind().doctor(options, DoctorOptions(probe=False)))
+        pairs = {each.name: each for each in found if each.name in ("ResourceManagers", "NameNodes")}
+        return pairs if len(pairs) == 2 and holds(pairs) else None
+
+    return until(look, LONG)
 
 
 def test_jobs_go_on_start_and_find_their_data_after_each_fail_over(server: OnPairs, tmp_path: Path) -> None:
@@ -91,8 +98,7 @@ def test_jobs_go_on_start_and_find_their_data_after_each_fail_over(server: OnPai
     until(lambda: next(beats.iterdir(), None), LONG)
     (process,) = beats.iterdir()
     first = yarn.active()
-    found = examined(server)
-    assert (found["ResourceManagers"].state, found["NameNodes"].state) == ("good", "good")
+    found = examined(server, lambda told: {each.state for each in told.values()} == {"good"})
     assert f"{yarn.url} is active" in found["ResourceManagers"].message
     assert f"{hdfs.web_urls[0]} is active" in found["NameNodes"].message
 
@@ -102,7 +108,7 @@ def test_jobs_go_on_start_and_find_their_data_after_each_fail_over(server: OnPai
     server.copied(one, 1)
     second = yarn.active()
     assert {first, second} == set(yarn.ids)
-    found = examined(server)
+    found = examined(server, lambda told: told["NameNodes"].state == "good")
     assert "nothing takes over" in found["ResourceManagers"].message
     assert f"{hdfs.web_urls[1]} is active" in found["NameNodes"].message
     goes_on(process)
@@ -116,14 +122,12 @@ def test_jobs_go_on_start_and_find_their_data_after_each_fail_over(server: OnPai
     server.copied(two, 2)
     assert yarn.active() == first
     goes_on(process)
-    hdfs.start_again("nn2")
-    yarn.start()
 
     (tmp_path / "done").touch()
     assert server.client.wait(long["id"], timeout=LONG)["state"] == "succeeded"
     assert len(server.attempts(long, "main-0")) == 1
     assert list(beats.iterdir()) == [process]
-    until(lambda: True if not server.apps() else None, LONG)
+    server.gone(long, one, two)
 
 
 def goes_on(process: Path) -> None:

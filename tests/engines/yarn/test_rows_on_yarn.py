@@ -9,19 +9,26 @@ from typing import Any
 import pytest
 
 from tests.endtoend.platform import Job
-from tests.engines.yarn.harness import YarnPlace
-from tests.engines.yarn.served import OnYarn
+from tests.engines.yarn.harness import Places
+from tests.engines.yarn.served import OnYarn, until
 from tests.testbeds.hadoop.yarn import Yarn
 
 pytestmark = [pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
-def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
+def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
     made = OnYarn(tmp_path_factory.mktemp("server"), yarn)
     made.up()
     yield made
     made.down()
+
+
+@pytest.fixture
+def server(platform: OnYarn) -> Iterator[OnYarn]:
+    """The same server for each test, with the former test's jobs removed, also if that test failed."""
+    yield platform
+    platform.clear()
 
 
 def job_of(name: str, nodes: list[str], roles: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def test_counts_named_devices_and_ports_are_given_as_asked_and_yarn_counts_them(
     assert all(20_000 <= port <= 29_999 for port in ports)
     told = {task: list(each["ports"]["http"]) for task, each in server.tasks(serving).items()}
     assert sorted(told.values()) == sorted([port] for port in ports)
-    assert sorted(used_devices(server.yarn).values()) == [0, 4]
+    until(lambda: True if sorted(used_devices(server.yarn).values()) == [0, 4] else None)
     (tmp_path / "done").touch()
     assert {server.ended(job)["state"] for job in (named, serving)} == {"succeeded"}
 
@@ -81,7 +88,7 @@ def test_of_two_gangs_that_need_every_device_one_runs_whole_and_the_other_waits_
     running(server, jobs[0], 4)
     assert server.client.job(jobs[1]["id"])["state"] == "waiting"
     assert server.app_of(jobs[0])
-    assert not [app for app in server.apps() if jobs[1]["id"].lower() in app["name"]], "it has no service"
+    assert not server.apps_of(jobs[1]), "it has no service"
     (tmp_path / "first").touch()
     assert server.ended(jobs[0])["state"] == "succeeded"
     running(server, jobs[1], 4)
@@ -103,7 +110,7 @@ def test_a_role_grows_and_its_tasks_are_tried_again_by_their_exit_codes_in_one_s
     running(server, grows, 2)
     server.client.scale(grows["id"], 2, role="worker")
     running(server, grows, 3)
-    assert len([each for each in server.apps() if grows["id"].lower() in each["name"]]) == 1
+    assert len(server.apps_of(grows)) == 1
     assert server.ended(fails)["state"] == "failed"
     assert len(server.attempts(fails, "main-0")) == 1
     (tmp_path / "done").touch()
@@ -111,9 +118,9 @@ def test_a_role_grows_and_its_tasks_are_tried_again_by_their_exit_codes_in_one_s
 
 
 async def test_without_the_node_attribute_yarn_chooses_nodes_and_no_two_tasks_get_one_device(
-    yarn: Yarn, tmp_path: Path
+    places: Places, tmp_path: Path
 ) -> None:
-    place = YarnPlace(yarn, tmp_path, attribute="nm.yarn.io/other")
+    place = places(attribute="nm.yarn.io/other")
     script = f'echo "$CORRAL_NODE $CORRAL_DEVICES"; while [ ! -e {tmp_path}/done ]; do sleep 0.1; done'
     async with place.open() as opened:
         hosts = [each.name for each in (await opened.raw.inventory()).nodes]
@@ -128,11 +135,10 @@ async def test_without_the_node_attribute_yarn_chooses_nodes_and_no_two_tasks_ge
         told = sorted(opened.log(each.attempt).strip() for each in launches)
         assert told == [f"{host} 0,1,2" for host in sorted(hosts)], "each has devices of its own node"
         await opened.engine.forget([each.attempt for each in launches])
-    place.clear()
 
 
 async def test_a_request_names_the_label_of_its_node_and_an_exclusive_label_is_a_taint(
-    yarn: Yarn, tmp_path: Path
+    yarn: Yarn, places: Places
 ) -> None:
     label = {"nodeLabelInfo": [{"name": "gold", "exclusivity": "true"}]}
     yarn.ask("/ws/v1/cluster/add-node-labels", method="POST", body=label)
@@ -143,7 +149,7 @@ async def test_a_request_names_the_label_of_its_node_and_an_exclusive_label_is_a
     path = f"/ws/v1/cluster/nodes/{ids['nm2']}/replace-labels"
     yarn.ask(path, method="POST", body={}, labels="gold")
     try:
-        place = YarnPlace(yarn, tmp_path)
+        place = places()
         async with place.open() as opened:
             nodes = {each.name: each for each in (await opened.raw.inventory()).nodes}
             assert [taint.value for taint in nodes["yarn/nm2"].taints] == ["gold"]
@@ -154,6 +160,6 @@ async def test_a_request_names_the_label_of_its_node_and_an_exclusive_label_is_a
             assert (await opened.started(launch.attempt)).host == ids["nm2"].partition(":")[0]
             assert (await opened.exited(launch.attempt)).code == 0
             await opened.engine.forget([launch.attempt])
-        place.clear()
+        place.clear()  # while its node still has the label
     finally:
         yarn.ask(path, method="POST", body={}, labels="")

@@ -20,7 +20,7 @@ from tests.engines.yarn.served import OnYarn, agents_of, until
 from tests.testbeds.hadoop.mapreduce import word_count
 from tests.testbeds.hadoop.yarn import Yarn
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(600)]
 HERE = {"count": 2, "model": "described-a100"}
 """Devices that only the nodes described on this machine have."""
 THERE = ["nm1", "nm2"]
@@ -29,7 +29,7 @@ ALL_MB = 2 * 6144
 
 
 @pytest.fixture(scope="module")
-def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
+def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
     for user in ("ada", "bob"):
         yarn.hdfs.add_folder(f"/user/{user}", user)
     users = ("--yarn-users", "ada=ada,bob=bob", "--yarn-queues", "research=research", "--trust-users")
@@ -39,6 +39,13 @@ def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnY
     made.up()
     yield made
     made.down()
+
+
+@pytest.fixture
+def server(platform: OnYarn) -> Iterator[OnYarn]:
+    """The same server for each test, with the former test's jobs removed, also if that test failed."""
+    yield platform
+    platform.clear()
 
 
 def on_yarn(name: str, command: str, *, replicas: int = 1, devices: int = 1, **fields: Any) -> dict[str, Any]:
@@ -68,7 +75,7 @@ def test_a_gang_runs_over_both_nodes_beside_a_job_on_this_machine_and_survives_a
         server.until(job, lambda now: now["state"] == "running")
     assert (engines_of(server, there), engines_of(server, here)) == ({"yarn"}, {"local"})
     tasks = server.tasks(there)
-    assert len(server.apps()) == 1, "one service for the gang"
+    assert len(server.apps_of(there)) == 1, "one service for the gang"
     assert sorted(task["node"] for task in tasks.values()) == ["yarn/nm1", "yarn/nm1", "yarn/nm2", "yarn/nm2"]
     given = {task: server.printed(there, task, r"devices (\S+)")[1] for task in tasks}
     by_node: dict[str, list[str]] = {}
@@ -83,21 +90,19 @@ def test_a_gang_runs_over_both_nodes_beside_a_job_on_this_machine_and_survives_a
         assert server.ended(job)["state"] == "succeeded"
         assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1] * len(server.tasks(job))
     assert server.log(there, "main-3").endswith("task 3 ends\n")
-    until(lambda: True if not server.apps() else None)
+    server.gone(there)
 
 
 def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yarn) -> None:
-    nodes = yarn.ask("/ws/v1/cluster/nodes")["nodes"]["node"]
-    host = next(each["nodeHostName"] for each in nodes if "nm2" in json.dumps(each["nodeAttributesInfo"]))
-    yarn.hdfs.add_data_node(host)
-    yarn.hdfs.write("/near/data", b"x" * 5000, copies=2)
+    yarn.hdfs.write("/near/data", b"x" * 5000)
     given = [{"uri": f"{yarn.hdfs.native}/near", "path": "given"}]
     script = "wc -c <given/data; while [ ! -e done ]; do sleep 0.1; done"
+    until(lambda: True if equally_free(server) else None)  # inputs break ties, and only between such nodes
     job = server.submit(on_yarn("near", script, inputs=given))
     server.until(job, lambda now: now["state"] == "running")
     note = "5.0 of 5.0 kB of its inputs are on its nodes"
     nodes = [task["node"] for task in server.tasks(job).values()]
-    assert nodes == ["yarn/nm2"], (server.data / "logs" / "control.log").read_text()[-4000:]
+    assert nodes == ["yarn/nm2"], f"{server.client.job(job['id'])}\n{nodes_of(server)}\n{warnings(server)}"
     assert server.client.job(job["id"])["notes"] == [note] and note in server.corral("get", job["id"])
     assert f"It runs: 1 of 1 task. {note}." in server.corral("explain", job["id"])
     assert f"; {note}" in server.corral("events", job["id"])
@@ -151,7 +156,7 @@ def test_a_job_that_is_stopped_ends_and_gives_its_containers_back(server: OnYarn
     server.client.stop(job["id"])
     assert server.ended(job)["state"] == "stopped"
     assert "asked" in server.log(job, "main-0")
-    until(lambda: True if not server.apps() else None)
+    server.gone(job)
 
 
 def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(server: OnYarn) -> None:
@@ -176,10 +181,9 @@ def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(serve
         server.client.stop(job["id"])
     for job in jobs.values():
         server.ended(job)
-    until(lambda: True if not server.apps() else None)
+    server.gone(*jobs.values())
 
 
-@pytest.mark.timeout(600)
 def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server: OnYarn, tmp_path: Path) -> None:
     yarn = server.yarn
     yarn.hdfs.write("/user/bob/words", b"one two two\n")
@@ -213,6 +217,17 @@ def taken(server: OnYarn) -> list[str]:
     return [device["healthReason"] for node in nodes_of(server) for device in node["devices"] if not device["healthy"]]
 
 
+def equally_free(server: OnYarn) -> bool:
+    """Whether both nodes are ready, and no other application holds a device of theirs."""
+    return all(node["ready"] for node in nodes_of(server)) and not taken(server)
+
+
+def warnings(server: OnYarn) -> str:
+    """The end of control's log, without the lines that tell of a container that is not there yet."""
+    lines = (server.data / "logs" / "control.log").read_text().splitlines()
+    return "\n".join([each for each in lines if '"container-awaited"' not in each][-20:])
+
+
 def memory_mb(server: OnYarn) -> int:
     """The memory of YARN's nodes that Corral may use."""
     return sum(int(node["total"]["memoryBytes"]) for node in nodes_of(server)) // 2**20
@@ -220,8 +235,7 @@ def memory_mb(server: OnYarn) -> int:
 
 def others_mb(yarn: Yarn) -> int:
     """The memory that others use: whole applications, and the masters of Corral's services, of 384 MB each."""
-    apps = (yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
-    live = [each for each in apps if each["finalStatus"] == "UNDEFINED"]
+    live = yarn.live_apps()
     return sum(384 if each["name"].startswith("corral-") else int(each["allocatedMB"]) for each in live)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.launch import Exited, Started
-from tests.engines.yarn.harness import PATIENCE, YarnPlace
+from tests.engines.yarn.harness import PATIENCE, Places, YarnPlace
 from tests.testbeds.hadoop.yarn import Yarn
 from tests.waiting import pause
 
@@ -32,8 +31,7 @@ async def until(look: Callable[[], Any]) -> Any:
 def apps(place: YarnPlace) -> list[dict[str, Any]]:
     """The services of the place that have not ended."""
     prefix = f"corral-{place.settings.server[:8]}-"
-    told = (place.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
-    return [each for each in told if each["name"].startswith(prefix) and each["finalStatus"] == "UNDEFINED"]
+    return [each for each in place.yarn.live_apps() if each["name"].startswith(prefix)]
 
 
 def expiry(place: YarnPlace, app: str) -> str:
@@ -43,9 +41,9 @@ def expiry(place: YarnPlace, app: str) -> str:
 
 
 async def test_a_service_is_prolonged_while_its_job_lives_and_deleted_with_its_files_when_it_is_over(
-    yarn: Yarn, tmp_path: Path
+    yarn: Yarn, places: Places
 ) -> None:
-    place = YarnPlace(yarn, tmp_path, lifetime_seconds=24)
+    place = places(lifetime_seconds=24)
     async with place.open() as opened:
         launch = place.launch("sleep", "1000")
         await opened.engine.start(launch)
@@ -63,9 +61,9 @@ async def test_a_service_is_prolonged_while_its_job_lives_and_deleted_with_its_f
 
 
 async def test_a_retry_runs_in_the_slot_that_is_there_though_the_end_before_it_is_not_forgotten(
-    yarn: Yarn, tmp_path: Path
+    places: Places,
 ) -> None:
-    place = YarnPlace(yarn, tmp_path)
+    place = places()
     async with place.open() as opened:
         first = place.launch("true")
         second = place.launch("true", attempt=first.attempt[:-1] + "1")
@@ -76,11 +74,10 @@ async def test_a_retry_runs_in_the_slot_that_is_there_though_the_end_before_it_i
             assert (await opened.exited(launch.attempt)).code == 0
         assert hosts[0] == hosts[1], "one container"
         await opened.engine.forget([first.attempt, second.attempt])
-    place.clear()
 
 
-async def test_a_start_that_is_withdrawn_before_its_container_comes_never_runs(yarn: Yarn, tmp_path: Path) -> None:
-    place = YarnPlace(yarn, tmp_path)
+async def test_a_start_that_is_withdrawn_before_its_container_comes_never_runs(places: Places) -> None:
+    place = places()
     async with place.open() as opened:
         first = place.launch("true")
         with pytest.raises(Unavailable):
@@ -93,13 +90,12 @@ async def test_a_start_that_is_withdrawn_before_its_container_comes_never_runs(y
         assert opened.raw.attempts() == {second.attempt}
         assert {each.attempt for each in opened.seen if isinstance(each, Started | Exited)} == {second.attempt}
         await opened.engine.forget([second.attempt])
-    place.clear()
 
 
 async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attempt_fails_with_the_reason(
-    yarn: Yarn, tmp_path: Path
+    places: Places,
 ) -> None:
-    place = YarnPlace(yarn, tmp_path, start_seconds=3.0, idle_seconds=1.0)
+    place = places(start_seconds=3.0, idle_seconds=1.0)
     async with place.open() as opened:
         launch = place.launch("true", node="yarn/nm9")  # no node has this name
         starting = asyncio.create_task(opened.engine.start(launch))
@@ -114,9 +110,9 @@ async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attem
     [({"queue": "nowhere"}, "nowhere"), ({"device_resource": "nothing.com/gpu"}, "nothing.com/gpu")],
 )
 async def test_what_yarn_will_never_give_is_refused_with_its_own_words(
-    yarn: Yarn, tmp_path: Path, settings: dict[str, str], words: str
+    places: Places, settings: dict[str, str], words: str
 ) -> None:
-    place = YarnPlace(yarn, tmp_path, **settings)
+    place = places(**settings)
     async with place.open() as opened:
         launch = place.launch("true", devices=place.devices(1))
         with pytest.raises(CorralError) as error:

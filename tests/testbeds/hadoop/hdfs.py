@@ -25,6 +25,8 @@ from tests.testbeds.kubernetes.daemons import Daemon
 
 HOMES: Final = "corral-hadoop-"
 """The prefix of the temporary folders."""
+READY_SECONDS: Final = 300.0
+"""Seconds that guard against a daemon that never answers; a busy machine starts one in two minutes."""
 SERVER: Final = "org.apache.hadoop.hdfs.server"
 
 
@@ -33,10 +35,18 @@ class Hdfs:
 
     host = "127.0.0.1"
     """Where its clients call it."""
+    data_host = "127.0.0.1"
+    """The name of the host that has all blocks."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, tls: bool = False) -> None:
-        """`environment` has further variables of the daemons; with `tls` they serve WebHDFS over TLS as well."""
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, tls: bool = False, data_host: str = "127.0.0.1"
+    ) -> None:
+        """`environment` has further variables of the daemons; with `tls` they serve WebHDFS over TLS as well.
+
+        `data_host` is the loopback address by which the NameNode knows the DataNode.
+        """
         begun = time.monotonic()
+        self.data_host = data_host
         for left in list(remains.orphans(HOMES)):
             shutil.rmtree(left, ignore_errors=True)
         self._home = Path(tempfile.mkdtemp(prefix=HOMES))
@@ -56,13 +66,11 @@ class Hdfs:
             Daemon("namenode", name, self._home, environment),
             Daemon("datanode", data, self._home, environment),
         )
-        self._others: dict[str, Daemon] = {}
-        """Further DataNodes by host."""
         try:
-            self._format(name, environment)
+            self._begin_empty(name, environment)
             self._data.start(lambda: True)
-            self._name.start(self._answers, seconds=120)
-            self._data.start(self._has_data_node, seconds=120)
+            self._name.start(self._answers, seconds=READY_SECONDS)
+            self._data.start(self._has_data_node, seconds=READY_SECONDS)
         except BaseException:
             self.close()
             raise
@@ -87,28 +95,9 @@ class Hdfs:
 
     def close(self) -> None:
         """Stop all and remove their folder."""
-        for other in self._others.values():
-            other.stop()
         self._data.stop()
         self._name.stop()
         shutil.rmtree(self._home, ignore_errors=True)
-
-    def add_data_node(self, host: str) -> None:
-        """Have another DataNode, which the NameNode knows by the name `host`, until everything is stopped."""
-        if host in self._others:
-            return
-        names = ("dfs.datanode.address", "dfs.datanode.http.address", "dfs.datanode.ipc.address")
-        # the NameNode takes the address of its connection, 127.0.0.1, as the DataNode's own
-        there = {name: f"0.0.0.0:{free_port()}" for name in names} | {"dfs.datanode.hostname": host}
-        configuration = self._home / f"conf-{host}"
-        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native})
-        write_configuration(
-            configuration / "hdfs-site.xml",
-            {**self._settings(), **there, "dfs.datanode.data.dir": self._home / f"blocks-{host}"},
-        )
-        data = Daemon(f"datanode-{host}", jars.command(f"{SERVER}.datanode.DataNode", configuration), self._home)
-        self._others[host] = data
-        data.start(lambda: self._data_nodes() == 1 + len(self._others), seconds=120)
 
     def add_folder(self, path: str, owner: str) -> None:
         """Make a folder owned by `owner`."""
@@ -123,24 +112,15 @@ class Hdfs:
         """The owner of a file or folder."""
         return str(self.ask("GET", path, "GETFILESTATUS")["FileStatus"]["owner"])
 
-    def write(self, path: str, content: bytes, copies: int = 1) -> None:
-        """Write a small file; the first copy is with the first DataNode, further ones with those that were added."""
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file."""
         user = pwd.getpwuid(os.geteuid()).pw_name
-        query = urlencode({"op": "CREATE", "user.name": user, "noredirect": "true", "replication": copies})
+        query = urlencode({"op": "CREATE", "user.name": user, "noredirect": "true"})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
         with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=120) as answer:
             place = json.loads(answer.read())["Location"]
         with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=120):
             pass
-        deadline = time.monotonic() + 60
-        while copies > 1 and self._least_copies(path, len(content)) < copies:
-            assert time.monotonic() < deadline, f"{path} did not get {copies} copies"
-            time.sleep(0.1)
-
-    def _least_copies(self, path: str, size: int) -> int:
-        """The fewest copies that a block of a file has; a new DataNode gets its own some seconds late."""
-        found = self.ask("GET", path, "GETFILEBLOCKLOCATIONS", offset="0", length=str(size))
-        return min(len(block["hosts"]) for block in found["BlockLocations"]["BlockLocation"])
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
@@ -185,17 +165,38 @@ class Hdfs:
 
     def _data_settings(self) -> Mapping[str, object]:
         """The settings of the DataNode, and those that any NameNode shares with it."""
-        at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+        # the NameNode takes the address of its connection, 127.0.0.1, as the DataNode's own
+        listens = "127.0.0.1" if self.data_host == "127.0.0.1" else "0.0.0.0"
+        at = {name: f"{listens}:{port}" for name, port in self._ports.items()}
         return {
             "dfs.datanode.data.dir": self._home / "blocks",
             "dfs.replication": 1,
             "dfs.datanode.address": at["data"],
             "dfs.datanode.http.address": at["data-web"],
             "dfs.datanode.ipc.address": at["data-ipc"],
-            "dfs.datanode.hostname": "127.0.0.1",
+            "dfs.datanode.hostname": self.data_host,
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.namenode.safemode.extension": 0,
         }
+
+    def _begin_empty(self, name: Any, environment: Mapping[str, str] | None) -> None:
+        """Give the NameNode an empty file system: a copy of one in the test cache, which spares a program of Hadoop's.
+
+        A NameNode with an environment of its own may have another superuser, and formats its own.
+        """
+        kept = jars.folder().parent / f"formatted-{jars.folder().name}-{pwd.getpwuid(os.geteuid()).pw_name}"
+        own = self._home / "name"
+        if environment or not kept.is_dir():
+            self._format(name, environment)
+        if environment:
+            return
+        if kept.is_dir():
+            shutil.copytree(kept, own, dirs_exist_ok=True)
+            return
+        with tempfile.TemporaryDirectory(prefix=".formatted-", dir=kept.parent) as scratch:
+            shutil.copytree(own, Path(scratch) / "name")
+            with contextlib.suppress(OSError):  # another lane was first
+                (Path(scratch) / "name").rename(kept)
 
     def _format(self, name: Any, environment: Mapping[str, str] | None) -> None:
         done = subprocess.run(

@@ -37,7 +37,8 @@ def word_count(yarn: Yarn, user: str, source: str, target: str) -> subprocess.Po
 
 
 def _settings(conf: Path) -> Mapping[str, object]:
-    java = " ".join(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *jars.opened()])
+    # YARN's own class path begins with a folder of the container, and an archive of classes serves none such
+    java = " ".join([*jars.options("mapreduce", heap="128m"), "-cp", jars.class_path(conf)])
     return {
         "mapreduce.framework.name": "yarn",
         "mapreduce.application.classpath": f"{conf}:{jars.folder()}/*",

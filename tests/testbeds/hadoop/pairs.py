@@ -17,7 +17,7 @@ from typing import Any, Final
 from tests.reserved import free_port
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.configuration import write_configuration
-from tests.testbeds.hadoop.hdfs import HOMES, SERVER, Hdfs
+from tests.testbeds.hadoop.hdfs import HOMES, READY_SECONDS, SERVER, Hdfs
 from tests.testbeds.hadoop.yarn import RESOURCE_MANAGER, RESOURCE_MANAGER_PORTS, Yarn
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.daemons import Daemon
@@ -38,7 +38,6 @@ class PairedHdfs(Hdfs):
         self.native = f"hdfs://{SERVICE}"
         self.name_nodes = {each: self._daemon(each) for each in _IDS}
         """The NameNodes by their ids."""
-        self._others: dict[str, Daemon] = {}
         self._data = Daemon("datanode", jars.command(f"{SERVER}.datanode.DataNode", self._conf("data")), self._home)
         journal = f"{SERVER.replace('server', 'qjournal.server')}.JournalNode"
         self._journal = Daemon("journalnode", jars.command(journal, self._conf("journal"), heap="128m"), self._home)
@@ -73,7 +72,7 @@ class PairedHdfs(Hdfs):
     def start_again(self, which: str) -> None:
         """Start a NameNode that was killed; it becomes a standby."""
         port = self._ports[f"web-{which}"]
-        self.name_nodes[which].start(lambda: self._state(port) == "standby", seconds=120)
+        self.name_nodes[which].start(lambda: self._state(port) == "standby", seconds=READY_SECONDS)
 
     def state(self, which: str) -> str:
         """`active`, `standby`, or "" while it does not answer."""
@@ -93,7 +92,7 @@ class PairedHdfs(Hdfs):
         }
 
     def _begin(self) -> None:
-        self._journal.start(lambda: self._jmx_of(self._ports["journal-web"]) is not None, seconds=120)
+        self._journal.start(lambda: self._jmx_of(self._ports["journal-web"]) is not None, seconds=READY_SECONDS)
         self._format(jars.command(f"{SERVER}.namenode.NameNode", self._home / "conf-nn1"), None)
         shutil.copytree(self._home / "nn1", self._home / "nn2")
         self._data.start(lambda: True)
@@ -103,12 +102,12 @@ class PairedHdfs(Hdfs):
             self.start_again(each)
         self._admin("-transitionToActive", "nn1")
         self._activate("nn1")
-        self._data.start(self._has_data_node, seconds=120)
+        self._data.start(self._has_data_node, seconds=READY_SECONDS)
 
     def _activate(self, which: str) -> None:
         self._ports["web"] = self._ports[f"web-{which}"]
         self.web = f"webhdfs://{self.host}:{self._ports['web']}"
-        self.name_nodes[which].start(self._answers, seconds=120)
+        self.name_nodes[which].start(self._answers, seconds=READY_SECONDS)
 
     def _admin(self, *words: str) -> None:
         command = jars.command("org.apache.hadoop.hdfs.tools.DFSHAAdmin", self._home / "conf-nn1", *words)

@@ -42,9 +42,8 @@ class SecureHdfs(Hdfs):
         write_configuration(self.client_configuration / "core-site.xml", settings)
         write_configuration(self.client_configuration / "hdfs-site.xml", {})
 
-    def write(self, path: str, content: bytes, copies: int = 1) -> None:
+    def write(self, path: str, content: bytes) -> None:
         """Write a small file as the superuser."""
-        assert copies == 1
         address = f"{self.url}/webhdfs/v1{quote(path)}?op=CREATE&overwrite=true"
         self._curl("-X", "PUT", "-L", "--data-binary", "@-", "-H", _BYTES, address, given=content)
 

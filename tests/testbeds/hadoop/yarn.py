@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlencode
@@ -24,14 +24,16 @@ from urllib.parse import urlencode
 from tests.reserved import free_port, one_of
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.configuration import write_configuration
-from tests.testbeds.hadoop.hdfs import Hdfs
+from tests.testbeds.hadoop.hdfs import READY_SECONDS, Hdfs
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.daemons import Daemon
+from tests.waiting import pause
 
 HOMES: Final = "corral-yarn-"
 """The prefix of the temporary folders."""
 ATTRIBUTE: Final = "nm.yarn.io/corral-node"
 """The node attribute by which a component is pinned to a node."""
+_LIVE: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _SERVER: Final = "org.apache.hadoop.yarn.server"
 _MASTERS: Final = ("yarnservice-log4j.properties", "conf")
 """What YARN puts on a service master's class path, before the archived jars, which must come first."""
@@ -49,8 +51,16 @@ class Yarn:
     """Further variables of the daemons."""
 
     def __init__(
-        self, hdfs: Hdfs, nodes: int = 2, *, gpus: int = 4, memory_mb: int = 6144, settings: Mapping[str, object] = {}
+        self,
+        hdfs: Hdfs,
+        nodes: int = 2,
+        *,
+        gpus: int = 4,
+        memory_mb: int = 6144,
+        settings: Mapping[str, object] = {},
+        hosts: Sequence[str] = (),
     ) -> None:
+        """`hosts` are the loopback addresses of the first nodes, given out by `loopback`."""
         for left in list(remains.orphans(HOMES)):
             shutil.rmtree(left, ignore_errors=True)
         self.home = Path(tempfile.mkdtemp(prefix=HOMES))
@@ -67,7 +77,8 @@ class Yarn:
         self._environment = {"JAVA_HOME": _java_home(), "HADOOP_YARN_HOME": str(self.home), **self.environment}
         self.zookeeper = self._zookeeper()
         self.resource_manager = self._resource_manager()
-        self.nodes = {f"nm{n}": self._node(f"nm{n}") for n in range(1, nodes + 1)}
+        hosts = [*hosts, *(loopback() for _ in range(nodes - len(hosts)))]
+        self.nodes = {f"nm{n}": self._node(f"nm{n}", host) for n, host in enumerate(hosts, start=1)}
         """The NodeManagers by the value of their node attribute."""
         try:
             self.start()
@@ -94,9 +105,29 @@ class Yarn:
         begun = {name: 0 if node.running else int(time.time() * 1000) for name, node in self.nodes.items()}
         for node in self.nodes.values():
             node.start(lambda: True)
-        self.resource_manager.start(self.answers, seconds=120)
+        self.resource_manager.start(self.answers, seconds=READY_SECONDS)
         for name, node in self.nodes.items():
-            node.start(lambda name=name: name in self.running_nodes(begun[name]), seconds=120)  # type: ignore[misc]
+            node.start(lambda name=name: name in self.running_nodes(begun[name]), seconds=READY_SECONDS)  # type: ignore[misc]
+
+    def empty(self, seconds: float = 240) -> None:
+        """Start every daemon that does not run, end what is left of tests, and wait until the nodes are free again."""
+        self.start()
+        begun = time.monotonic()
+        while used := self._used():
+            assert time.monotonic() - begun < seconds, f"YARN still runs after {seconds:.0f} s: {used}"
+            for app in used["applications"]:
+                with contextlib.suppress(urllib.error.HTTPError):  # it has ended since it was listed
+                    self.ask(f"/ws/v1/cluster/apps/{app}/state", method="PUT", body={"state": "KILLED"})
+            time.sleep(pause(begun))
+
+    def _used(self) -> dict[str, list[str]]:
+        """The applications that have not ended, and the nodes of which something is used; empty for none of both."""
+        nodes = (self.ask("/ws/v1/cluster/nodes", states="RUNNING")["nodes"] or {}).get("node", [])
+        found = {
+            "applications": [str(app["id"]) for app in self.live_apps()],
+            "nodes": [str(node["id"]) for node in nodes if node["usedMemoryMB"]],
+        }
+        return found if any(found.values()) else {}
 
     def close(self) -> None:
         """Stop all daemons, and remove their folder. NodeManagers would take 17 s each to end by themselves."""
@@ -142,6 +173,12 @@ class Yarn:
             return [name for each in running if (name := _attribute(each))]
         return []
 
+    def live_apps(self) -> list[dict[str, Any]]:
+        """The applications that have not ended. The ResourceManager lists those that have too, unless it is told."""
+        told = self.ask("/ws/v1/cluster/apps", states=_LIVE, deSelects="resourceRequests")
+        apps = (told["apps"] or {}).get("app", [])
+        return [app for app in apps if app["finalStatus"] == "UNDEFINED"]
+
     def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "", **query: str) -> Any:
         """One call of the ResourceManager's REST interface; returns the JSON. Raises HTTPError for a refusal."""
         url = f"{self.url}{path}?{urlencode({'user.name': user or self.user, **query})}"
@@ -171,7 +208,7 @@ class Yarn:
             "yarn.resourcemanager.am.max-attempts": 20,
             "yarn.resourcemanager.connect.retry-interval.ms": 500,
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
-            "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.nm.liveness-monitor.expiry-interval-ms": 60_000,  # a busy machine starts a NodeManager in half a minute
             "yarn.am.liveness-monitor.expiry-interval-ms": 120_000,  # a busy machine starts a master in 15 s to a minute
             "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
             "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
@@ -205,9 +242,7 @@ class Yarn:
         main = f"{RESOURCE_MANAGER}.ResourceManager"
         return Daemon("resourcemanager", jars.command(main, conf), self.home, self._environment)
 
-    def _node(self, name: str) -> Daemon:
-        """A NodeManager at a loopback address that no other test process uses."""
-        host = one_of("loopback", [f"127.0.0.{last}" for last in range(2, 250)])
+    def _node(self, name: str, host: str) -> Daemon:
         ports = {each: free_port() for each in _NODE_PORTS}
         home = self.home / name
         settings = {
@@ -283,6 +318,11 @@ log4j.appender.console.target=System.err
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
+
+
+def loopback() -> str:
+    """A loopback address that no other test process uses."""
+    return one_of("loopback", [f"127.0.0.{last}" for last in range(2, 250)])
 
 
 def _attribute(node: Any) -> str:
