@@ -29,6 +29,8 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 _MOST: Final = 1024 * 1024
 """Bytes of a command's words and environment."""
+_LOADED: Final = b"loaded"
+"""What the process that forks says once it has the modules: no command's time begins before."""
 _ASSEMBLES: Final = "corral/app.py"
 """The module that imports, in its functions, what front and control are made of."""
 _COMMANDS: Final = (
@@ -112,6 +114,7 @@ class Warm:
                 cwd=ROOT,
             )
         self._socket = mine
+        assert mine.recv(100) == _LOADED, "the process that forks commands has ended; its error is above"
 
     def send(self, asked: bytes, handles: list[int]) -> None:
         """Give the process a command and the files for it."""
@@ -165,6 +168,7 @@ def main() -> None:
     commands = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody need wait for the children
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted run ends by itself
+    commands.send(_LOADED)
     while True:
         data, handles, _, _ = socket.recv_fds(commands, _MOST, 4)
         if not data:

@@ -66,7 +66,7 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
     data = folder / "data"
     environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
     start = ["up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
-    done = warm.corral(start, env=environment, seconds=60)
+    done = warm.corral(start, env=environment, seconds=240)
     done.check_returncode()
     told = json.loads(done.stdout)
     try:
@@ -74,7 +74,7 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
             client.login(link=told["link"].partition("#link=")[2])
             yield Portal(told["url"], told["link"], client, data / "corral.db")
     finally:
-        warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=120).check_returncode()
+        warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=240).check_returncode()
 
 
 _NOTES_OF_THE_BROWSER = (
