@@ -22,8 +22,10 @@ EXIT_CODE: Final = "corral.test/exit-code"
 """A pod's annotation: the exit code of its containers, 0 by default."""
 DEVICES: Final = "nvidia.com/gpu"
 LEASE: Final = 160
-"""Seconds of a played node's lease, which is renewed four times in them. A kubelet's is for 40: the renewals of five hundred
-nodes took a tenth of a core."""
+"""Seconds of a played node's lease, which is renewed four times in them.
+
+A kubelet's is for 40, which takes two seconds more of processor time a minute for five hundred nodes.
+"""
 
 
 class Kwok:
