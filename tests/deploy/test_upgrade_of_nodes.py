@@ -132,6 +132,15 @@ def test_a_cut_upgrade_has_only_what_is_left(mark: set[str], left: list[str]) ->
     assert steps_of_upgrade(plan, cut_at_the_end, TARGET)[-2:] == (VALIDATE, RETURN)
 
 
+@pytest.mark.parametrize("name", ["containerd", "kubelet"])
+def test_a_program_of_the_bundle_that_did_not_tell_its_version_in_time_is_not_restarted(name: str) -> None:
+    own = node(2, version=TARGET, mark="new")
+    silent, other = ({**own.versions, name: told} for told in ("", "v1.0.0"))
+    for versions, restarted in ((silent, []), (other, [f"restart {name}"])):
+        plan = plans(asked(), bundle(), head=node(1, first=True), gpu1=replace(own, versions=versions))["gpu1"]
+        assert [step.title for step in plan.doable] == restarted
+
+
 def test_a_node_is_not_emptied_for_what_its_pods_do_not_notice() -> None:
     own = replace(node(2, version=TARGET, mark="new"), images={})
     plan = plans(asked(), bundle(), head=node(1, first=True), gpu1=own)["gpu1"]

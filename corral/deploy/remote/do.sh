@@ -143,11 +143,12 @@ as_listed() {
 }
 
 # import_images NAME...: pinned, as a kubelet would remove unused ones where the disk is full, and no registry has them.
-# ctr itself takes an archive apart in less than half the time that containerd needs for one that ctr passes on.
+# ctr itself takes an archive apart in less than half the time that containerd needs for one that ctr passes on; but it unpacks
+# for overlayfs, which some hosts have not.
 import_images() {
   received || return
   while read -r _ file; do
-    ctr -n k8s.io images import --local "$file" || return
+    ctr -n k8s.io images import --local "$file" || ctr -n k8s.io images import "$file" || return
   done <list
   for name; do ctr -n k8s.io images label "$name" io.cri-containerd.pinned=pinned || return; done
   cd / && rm -rf "$STATE/received"

@@ -76,6 +76,10 @@ class _Node:
         """Whether containerd is there and not too old."""
         return _numbers(self._own.versions.get("containerd", "").removeprefix("v")) >= _numbers(CONTAINERD_VERSION)
 
+    def _untold(self, name: str) -> bool:
+        """Whether a busy host did not tell the version of a program in time; with a bundle its digest says as much."""
+        return self.bundle is not None and not self._own.versions.get(name)
+
     @property
     def _able(self) -> bool:
         """Whether the programs are in their places, or can be put there."""
@@ -160,7 +164,8 @@ class _Node:
         replaced = bool(
             self.bundle and (self.bundle.absent_programs(RUNTIME, self._own) or self.bundle.absent_plugins(self._own))
         )
-        stale = replaced or not self._recent or any(step.needed for step in changed)
+        old = not self._recent and not self._untold("containerd")
+        stale = replaced or old or any(step.needed for step in changed)
         yield self._service("containerd", restart=stale)
 
     def _balancer(self) -> Iterator[Step]:
@@ -179,7 +184,8 @@ class _Node:
         yield unit
         if KUBELET in self._own.leftovers and UNFINISHED_NODE not in self._own.unfinished:
             replaced = bool(self.bundle and self.bundle.absent_programs(("kubelet",), self._own))
-            stale = replaced or self._own.versions.get("kubelet", "") != self._version
+            other = self._own.versions.get("kubelet", "") != self._version and not self._untold("kubelet")
+            stale = replaced or other
             yield self._service("kubelet", restart=stale or unit.needed)
             return
         # kubeadm starts it, once it has a configuration

@@ -21,7 +21,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import psycopg
 
@@ -122,16 +122,16 @@ def leader(database: str) -> str:
     return str(json.loads(row[0])["host"]) if row and row[0] else ""
 
 
-class Ender:
-    """Ends every simulated pod of a namespace soon after its start, as succeeded."""
+class _Watched:
+    """Sees every pod of a namespace at each of its changes, from the API server's watch, also while that is restarted."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, after: str = "300ms") -> None:
-        self._plane, self._path, self._after = plane, f"/api/v1/namespaces/{namespace}/pods", after
-        self._told: set[str] = set()
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane, self._path = plane, f"/api/v1/namespaces/{namespace}/pods"
+        self._context = ssl.create_default_context(cafile=str(plane.ca))
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Ender:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -140,21 +140,63 @@ class Ender:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._over.wait(0.1):
-            with contextlib.suppress(OSError, Refused):  # the apiserver is being killed
-                self._look()
+        version = ""
+        while not self._over.is_set():
+            with contextlib.suppress(OSError, Refused, http.client.HTTPException):  # the apiserver is being killed
+                version = version or self._list()
+            if version:
+                version = self._watch(version)
 
-    def _look(self) -> None:
-        for pod in self._plane.request("GET", self._path)["items"]:
-            meta = pod["metadata"]
-            if meta["uid"] not in self._told:
-                body = {"metadata": {"uid": meta["uid"], "annotations": {ENDS_AFTER: self._after}}}
-                try:
-                    self._plane.request("PATCH", f"{self._path}/{meta['name']}", body, content=_MERGE)
-                except Refused as refused:
-                    if refused.status not in (404, 409):
-                        raise
-                self._told.add(meta["uid"])
+    def _list(self) -> str:
+        listed = self._plane.request("GET", self._path)
+        for pod in listed["items"]:
+            self._see(pod)
+        return str(listed["metadata"]["resourceVersion"])
+
+    def _watch(self, version: str) -> str:
+        """Watch for two seconds, so that the end is noticed; returns the next version, or "" to list anew.
+
+        A pod that was not seen, as the apiserver was killed, is told again.
+        """
+        path = f"{self._path}?watch=1&timeoutSeconds=2&resourceVersion={version}"
+        asked = urllib.request.Request(self._plane.url + path, headers={"Authorization": f"Bearer {self._plane.token}"})
+        try:
+            with urllib.request.urlopen(asked, context=self._context, timeout=30) as answer:
+                for line in answer:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return ""
+                    self._see(event["object"])
+                    version = event["object"]["metadata"]["resourceVersion"]
+        except urllib.error.HTTPError as refused:
+            return "" if refused.code == 410 else version
+        except (OSError, Refused, http.client.HTTPException, ValueError):  # the apiserver is being killed
+            time.sleep(0.1)
+        return version
+
+    def _see(self, pod: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class Ender(_Watched):
+    """Ends every simulated pod of a namespace soon after its start, as succeeded."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, after: str = "300ms") -> None:
+        super().__init__(plane, namespace)
+        self._after = after
+        self._told: set[str] = set()
+
+    def _see(self, pod: dict[str, Any]) -> None:
+        meta = pod["metadata"]
+        if meta["uid"] in self._told:
+            return
+        body = {"metadata": {"uid": meta["uid"], "annotations": {ENDS_AFTER: self._after}}}
+        try:
+            self._plane.request("PATCH", f"{self._path}/{meta['name']}", body, content=_MERGE)
+        except Refused as refused:
+            if refused.status not in (404, 409):
+                raise
+        self._told.add(meta["uid"])
 
 
 class Stream:
@@ -195,60 +237,17 @@ class Stream:
                 time.sleep(0.05)
 
 
-class Census:
-    """Every pod that ever existed in a namespace, from the API server's watch."""
+class Census(_Watched):
+    """Every pod that ever existed in a namespace."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
-        self._plane, self._namespace = plane, namespace
+        super().__init__(plane, namespace)
         self.uids: dict[str, set[str]] = collections.defaultdict(set)
         """The UIDs seen under each name; more than one means that a task was started twice."""
-        self._context = ssl.create_default_context(cafile=str(plane.ca))
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Census:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     def of(self, job: str) -> list[int]:
         """The number of pods under each name of a job: `[1]` is one task, started once."""
         return [len(uids) for name, uids in list(self.uids.items()) if job in name]
-
-    def _run(self) -> None:
-        version = ""
-        while not self._over.is_set():
-            with contextlib.suppress(OSError, Refused, http.client.HTTPException):  # the apiserver is being killed
-                version = version or self._list()
-            if version:
-                version = self._watch(version)
-
-    def _list(self) -> str:
-        listed = self._plane.request("GET", f"/api/v1/namespaces/{self._namespace}/pods")
-        for pod in listed["items"]:
-            self._see(pod)
-        return str(listed["metadata"]["resourceVersion"])
-
-    def _watch(self, version: str) -> str:
-        """Watch for two seconds, so that the end is noticed; returns the next version, or "" to list anew."""
-        path = f"/api/v1/namespaces/{self._namespace}/pods?watch=1&timeoutSeconds=2&resourceVersion={version}"
-        asked = urllib.request.Request(self._plane.url + path, headers={"Authorization": f"Bearer {self._plane.token}"})
-        try:
-            with urllib.request.urlopen(asked, context=self._context, timeout=30) as answer:
-                for line in answer:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        return ""
-                    self._see(event["object"])
-                    version = event["object"]["metadata"]["resourceVersion"]
-        except urllib.error.HTTPError as refused:
-            return "" if refused.code == 410 else version
-        except (OSError, http.client.HTTPException, ValueError):  # the apiserver is being killed
-            time.sleep(0.1)
-        return version
 
     def _see(self, pod: dict[str, Any]) -> None:
         self.uids[pod["metadata"]["name"]].add(pod["metadata"]["uid"])

@@ -173,8 +173,11 @@ class KubeletNode:
             node = self._plane.request("GET", path)
 
     def import_image(self, archive: Path) -> None:
-        """Import the images of an OCI archive or of a `docker save`."""
-        self.ctr("images", "import", "--local", str(archive))  # containerd itself takes twice the time for it
+        """Import the images of an OCI archive or of a `docker save`.
+
+        ctr itself takes an archive apart in less than half the time that containerd needs for one that ctr passes on.
+        """
+        self.ctr("images", "import", "--local", "--snapshotter", _snapshotter(), str(archive))
 
     def import_tree(self, name: str, tree: Path, **options: Any) -> None:
         """Import an image of all files under `tree`; options as in `images.tree_image`."""
