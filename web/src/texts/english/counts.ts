@@ -7,4 +7,5 @@ export const counts = part('counts', {
   devices: { one: '{count} device', other: '{count} devices' },
   tasks: { one: '{count} task', other: '{count} tasks' },
   hours: { one: '{count} hour', other: '{count} hours' },
+  alerts: { one: '{count} alert', other: '{count} alerts' },
 });
