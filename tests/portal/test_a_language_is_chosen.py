@@ -42,7 +42,7 @@ CHANNEL = {
 READY = {"ready": True, "reasons": [], "degraded": False}
 """What a server says that lacks nothing; on a busy machine its sentences would stand above every page."""
 COMMANDS = re.compile(r"\bcorral [^…]*")
-SYMBOLS = re.compile(r"\b(Corral|Ctrl|GiB|MiB|UTC|AM|PM)\b|\d+ms\b|\d[KMGTP]i\b")
+SYMBOLS = re.compile(r"\b(Corral|TensorBoard|Ctrl|GiB|MiB|UTC|AM|PM)\b|\d+ms\b|\d[KMGTP]i\b")
 ENGLISH = re.compile(r"[A-Za-z]{2,}")
 
 
