@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -41,7 +42,7 @@ CHANNEL = {
 READY = {"ready": True, "reasons": [], "degraded": False}
 """What a server says that lacks nothing; on a busy machine its sentences would stand above every page."""
 COMMANDS = re.compile(r"\bcorral [^…]*")
-SYMBOLS = re.compile(r"\b(Corral|Ctrl|GiB|MiB|UTC|AM|PM)\b|\d+ms\b")
+SYMBOLS = re.compile(r"\b(Corral|TensorBoard|Ctrl|GiB|MiB|UTC|AM|PM)\b|\d+ms\b|\d[KMGTP]i\b")
 ENGLISH = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -145,3 +146,29 @@ def test_the_servers_parts_have_no_english_in_another_language(page: Page, porta
     user = str(portal.client.me()["user"])
     data = [str(word) for part in told["items"] for word in (part["name"], *part["reasons"])]
     assert english(page, user, *filter(None, data)) == []
+
+
+def test_home_and_the_list_of_jobs_have_no_english_in_another_language(page: Page, portal: Portal) -> None:
+    user = str(portal.client.me()["user"])
+    portal.submit("my-run", devices=2)
+    page.goto("/home")
+    row = page.get_by_role("listitem").filter(has_text="my-run")
+    expect(row.locator("[data-state=running]")).to_be_visible()
+    expect(page.locator("tr[data-queue]").first).to_be_visible()
+    queues = [str(each["name"]) for each in portal.client.queues()["items"]]
+    assert english(page, user, "my-run", *queues, within="main") == []
+    page.goto("/")
+    expect(page.locator("tr[data-job]")).to_be_visible()
+    expect(page.get_by_test_id("cluster-map").locator("a[data-job]").first).to_be_visible()
+    page.get_by_role("checkbox", name="Çĥóóšé my-run").check()
+    page.get_by_role("button", name="Šţóþ 1").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    data = [user, "my-run", "worker", *queues, *cells(portal.client.cluster())]
+    assert english(page, *data, within="main") == []
+
+
+def cells(cell: dict[str, Any]) -> Iterator[str]:
+    """The names and levels of a tree of cells, and the short names of nodes."""
+    yield from (str(cell["name"]), str(cell["level"]), str(cell["name"]).rpartition("/")[2])
+    for each in cell["cells"]:
+        yield from cells(each)

@@ -6,6 +6,7 @@ import * as ask from '../api/monitoring';
 import type { PastAlert } from '../api/types';
 import { labelWords, said } from '../lib/alerts';
 import { between, duration } from '../lib/time';
+import { alerts as texts } from '../texts/english/alerts';
 import { Severity } from './AlertTable';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
@@ -16,10 +17,10 @@ export function AlertHistory() {
   return (
     <details className="mt-7" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="heading cursor-pointer">
-        History
-        <span className="text-xs font-normal text-muted">What fired within the last 90 days.</span>
+        {texts.history}
+        <span className="text-xs font-normal text-muted">{texts.historyNote}</span>
         <span aria-hidden="true" className="link ml-auto text-xs font-normal">
-          {open ? 'hide' : 'show'}
+          {open ? texts.hide : texts.show}
         </span>
       </summary>
       {open && <Entries />}
@@ -32,18 +33,18 @@ function Entries() {
   const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
   if (list.isPending) return <Skeleton rows={3} height={30} />;
-  if (entries.length === 0) return <p className="pt-2 text-xs text-muted">No alert has fired.</p>;
+  if (entries.length === 0) return <p className="pt-2 text-xs text-muted">{texts.noAlertFired}</p>;
   return (
     <>
-      <table className="grid-table [&_td]:!align-top" aria-label="History">
+      <table className="grid-table [&_td]:!align-top" aria-label={texts.history}>
         <thead>
           <tr>
             <th className="w-24 max-sm:w-8">
-              <span className="max-sm:sr-only">Severity</span>
+              <span className="max-sm:sr-only">{texts.severity}</span>
             </th>
-            <th>Alert</th>
-            <th>Fired</th>
-            <th className="num">For</th>
+            <th>{texts.alert}</th>
+            <th>{texts.fired}</th>
+            <th className="num">{texts.for}</th>
           </tr>
         </thead>
         <tbody>
@@ -54,7 +55,7 @@ function Entries() {
       </table>
       {list.hasNextPage && (
         <button type="button" className="btn mt-2 !h-7" onClick={() => void list.fetchNextPage()} disabled={list.isFetchingNextPage}>
-          Show earlier alerts
+          {texts.showEarlierAlerts}
         </button>
       )}
     </>
@@ -75,7 +76,7 @@ function Row({ alert }: { alert: PastAlert }) {
       <td className="w-36 whitespace-nowrap text-muted max-sm:w-auto">
         <Ago at={alert.firedAt} />
       </td>
-      <td className="num w-24 whitespace-nowrap text-muted">{alert.endedAt === null ? 'fires' : duration(between(alert.firedAt, alert.endedAt))}</td>
+      <td className="num w-24 whitespace-nowrap text-muted">{alert.endedAt === null ? texts.fires : duration(between(alert.firedAt, alert.endedAt))}</td>
     </tr>
   );
 }

@@ -3,6 +3,8 @@
 import type { Alert } from '../api/types';
 import { labelWords, said, shapeOf, toneOf, valueWords } from '../lib/alerts';
 import { absolute } from '../lib/time';
+import { alerts as texts } from '../texts/english/alerts';
+import { fill } from '../texts/fill';
 import { Ago } from './Time';
 
 const COLOURS = { fail: 'text-fail', wait: 'text-wait', muted: 'text-muted' };
@@ -23,14 +25,14 @@ export function AlertTable({ label, alerts, when = 'since', onSilence }: Props) 
       <thead>
         <tr>
           <th className="w-24 max-sm:w-8">
-            <span className="max-sm:sr-only">Severity</span>
+            <span className="max-sm:sr-only">{texts.severity}</span>
           </th>
-          <th>Alert</th>
-          {valued && <th className="num max-sm:hidden">Value</th>}
-          <th>{when === 'over' ? 'Over' : 'Since'}</th>
+          <th>{texts.alert}</th>
+          {valued && <th className="num max-sm:hidden">{texts.value}</th>}
+          <th>{when === 'over' ? texts.over : texts.since}</th>
           {onSilence && (
             <th>
-              <span className="sr-only">Actions</span>
+              <span className="sr-only">{texts.actions}</span>
             </th>
           )}
         </tr>
@@ -53,6 +55,7 @@ interface RowProps {
 }
 
 function Row({ alert, valued, when, onSilence }: RowProps) {
+  const labels = labelWords(alert.labels).join(' · ');
   return (
     <tr data-alert={alert.name}>
       <td>
@@ -62,19 +65,18 @@ function Row({ alert, valued, when, onSilence }: RowProps) {
         <p className="font-medium [overflow-wrap:anywhere]">{alert.name}</p>
         {said(alert) && <p className="max-w-[75ch] [overflow-wrap:anywhere]">{said(alert)}</p>}
         <p className="text-xs text-muted [overflow-wrap:anywhere]">
-          {labelWords(alert.labels).join(' · ')}
-          {alert.source === 'alertmanager' && ' · told by Alertmanager'}
+          {alert.source === 'alertmanager' ? fill(texts.byAlertmanager, { labels }) : labels}
         </p>
-        {alert.value !== null && <p className="text-xs text-muted sm:hidden">value {valueWords(alert.value)}</p>}
+        {alert.value !== null && <p className="text-xs text-muted sm:hidden">{fill(texts.valueOf, { valueWords: valueWords(alert.value) })}</p>}
       </td>
       {valued && <td className="num whitespace-nowrap max-sm:hidden">{valueWords(alert.value)}</td>}
-      <td className="w-36 whitespace-nowrap text-muted max-sm:w-auto" title={alert.firedAt ? `fires since ${absolute(alert.firedAt)}` : undefined}>
+      <td className="w-36 whitespace-nowrap text-muted max-sm:w-auto" title={alert.firedAt ? fill(texts.firesSince, { time: absolute(alert.firedAt) }) : undefined}>
         <Ago at={when === 'over' ? alert.resolvedAt : alert.since} />
       </td>
       {onSilence && (
         <td className="w-20 text-right max-sm:w-auto">
-          <button type="button" className="link" onClick={() => onSilence(alert)} aria-label={`Silence ${alert.name}`}>
-            silence
+          <button type="button" className="link" onClick={() => onSilence(alert)} aria-label={fill(texts.silenceNamed, { name: alert.name })}>
+            {texts.silenceRow}
           </button>
         </td>
       )}
@@ -86,7 +88,7 @@ function Row({ alert, valued, when, onSilence }: RowProps) {
 export function Severity({ severity }: { severity: string }) {
   return (
     <span className={`whitespace-nowrap ${COLOURS[toneOf(severity)]}`}>
-      <span aria-hidden>{shapeOf(severity)}</span> <span className="max-sm:sr-only">{severity || 'none'}</span>
+      <span aria-hidden>{shapeOf(severity)}</span> <span className="max-sm:sr-only">{severity || texts.none}</span>
     </span>
   );
 }

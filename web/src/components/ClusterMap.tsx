@@ -3,6 +3,8 @@
 import type { Rack } from '../lib/cells';
 import { holders, hues, joiningLevels } from '../lib/cells';
 import { NO_MARKS, type Marks } from '../lib/marks';
+import { map as texts } from '../texts/english/map';
+import { fill } from '../texts/fill';
 import { MarkLegend } from './NodeMarks';
 import { NodeRow, tileSize } from './NodeRow';
 
@@ -34,7 +36,7 @@ export function ClusterMap({ racks, lit = '', onLight, compact = false, marks = 
               </span>
               <span className="text-muted">{rack.level === 'rack' ? '' : rack.level}</span>
               <span className="text-muted">
-                {rack.free} of {rack.devices} free
+                {fill(texts.free, { free: rack.free, devices: rack.devices })}
               </span>
             </h3>
             <div className="space-y-1.5">
@@ -51,7 +53,7 @@ export function ClusterMap({ racks, lit = '', onLight, compact = false, marks = 
             <svg width="22" height="6" aria-hidden>
               <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
             </svg>
-            joined by one {joined.join(' or ')}
+            {fill(texts.joined, { joined: joined.join(texts.or) })}
           </p>
         )}
         <MarkLegend marks={marks} />

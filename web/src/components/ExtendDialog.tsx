@@ -6,6 +6,8 @@ import { call, part } from '../api/client';
 import { me as askMe } from '../api/queries';
 import type { IdleJob } from '../api/types';
 import { coming, extendLine, idleWords } from '../lib/idle';
+import { idle as texts } from '../texts/english/idle';
+import { fill, filled } from '../texts/fill';
 import { FormDialog, TextField } from './FormDialog';
 import { Until } from './Time';
 
@@ -24,8 +26,8 @@ export function ExtendDialog({ job, onClose }: { job: IdleJob; onClose: () => vo
   const { words, at } = coming(job);
   return (
     <FormDialog
-      title={`More time for ${job.name}?`}
-      word="Ask for it"
+      title={fill(texts.moreTimeTitle, { name: job.name })}
+      word={texts.ask}
       pending={extend.isPending}
       ready={why !== ''}
       error={extend.error}
@@ -38,12 +40,12 @@ export function ExtendDialog({ job, onClose }: { job: IdleJob; onClose: () => vo
           {idleWords(job)}{' '}
           {at && (
             <>
-              The job {words} <Until at={at} /> unless it uses them.{' '}
+              {filled(texts.unlessUsed, { words, time: <Until at={at} /> })}{' '}
             </>
           )}
-          It is given as much time as devices may be idle before a warning, once. The reason is kept in the audit log.
+          {texts.extendNote}
         </p>
-        <TextField label="Why it needs its devices" first required max={500} hint="the data is late, it comes at noon" value={reason} onChange={setReason} />
+        <TextField label={texts.whyNeedsDevices} first required max={500} hint={texts.dataLateComes} value={reason} onChange={setReason} />
       </div>
     </FormDialog>
   );

@@ -5,6 +5,9 @@ import { useEffect, useRef, useState } from 'react';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { JOB_STATES } from '../api/types';
+import { list as texts } from '../texts/english/list';
+import { shared } from '../texts/english/shared';
+import { fill, textOf } from '../texts/fill';
 import { SavedFilters } from './SavedFilters';
 import { SearchField } from './SearchField';
 import { Glyph } from './Status';
@@ -26,7 +29,7 @@ export function Filters({ filter, onChange }: Props) {
   return (
     <div className="flex flex-wrap items-center gap-2 py-2.5" role="search">
       <Search value={filter.q ?? ''} onChange={(q) => onChange({ ...filter, q: q || undefined })} />
-      <div role="group" aria-label="State" className="flex flex-wrap gap-1">
+      <div role="group" aria-label={texts.state} className="flex flex-wrap gap-1">
         {JOB_STATES.map((state) => (
           <button
             key={state}
@@ -36,51 +39,51 @@ export function Filters({ filter, onChange }: Props) {
             className="inline-flex h-7 items-center gap-1.5 rounded-[4px] border border-transparent px-2 text-xs text-muted hover:text-text aria-pressed:border-line-strong aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-text"
           >
             <Glyph state={state} size={10} />
-            {state}
+            {textOf(shared.states, state)}
           </button>
         ))}
       </div>
       {filter.tag && (
-        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, tag: undefined })} title="Show jobs with any tags">
+        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, tag: undefined })} title={texts.anyTags}>
           <span className="max-w-40 truncate">{filter.tag}</span> ✕
         </button>
       )}
       {filter.order && (
-        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, order: undefined })} title="Newest first again">
-          by {filter.order} ✕
+        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, order: undefined })} title={texts.newestFirstAgain}>
+          {fill(texts.inOrder, { order: textOf(texts.orders, filter.order) })}
         </button>
       )}
       <span className="grow" />
       <SavedFilters filter={filter} onChange={onChange} />
       <select
-        aria-label="Group"
+        aria-label={texts.group}
         className="field !w-auto"
         value={filter.group ?? ''}
         onChange={(event) => onChange({ ...filter, group: event.target.value || undefined })}
       >
-        <option value="">arrays together</option>
-        <option value="sweep">by sweep</option>
-        <option value="user">by user</option>
+        <option value="">{texts.arraysTogether}</option>
+        <option value="sweep">{texts.bySweep}</option>
+        <option value="user">{texts.byUser}</option>
       </select>
       <select
-        aria-label="Priority"
+        aria-label={texts.priority}
         className="field !w-auto"
         value={filter.priority ?? ''}
         onChange={(event) => onChange({ ...filter, priority: event.target.value || undefined })}
       >
-        <option value="">any priority</option>
-        <option value="crit">crit and above</option>
-        <option value="prod">prod and above</option>
-        <option value="test">test and above</option>
-        <option value="oppo">below 0 (oppo)</option>
+        <option value="">{texts.anyPriority}</option>
+        <option value="crit">{texts.critAbove}</option>
+        <option value="prod">{texts.prodAbove}</option>
+        <option value="test">{texts.testAbove}</option>
+        <option value="oppo">{texts.oppo}</option>
       </select>
       <select
-        aria-label="Queue"
+        aria-label={texts.queue}
         className="field !w-auto"
         value={filter.queue ?? ''}
         onChange={(event) => onChange({ ...filter, queue: event.target.value || undefined })}
       >
-        <option value="">all queues</option>
+        <option value="">{texts.allQueues}</option>
         {queues?.items.map((queue) => (
           <option key={queue.name}>{queue.name}</option>
         ))}
@@ -91,7 +94,7 @@ export function Filters({ filter, onChange }: Props) {
         aria-pressed={!!filter.user && filter.user === me?.user}
         onClick={() => onChange({ ...filter, user: filter.user ? undefined : me?.user })}
       >
-        {filter.user && filter.user !== me?.user ? `${filter.user} ✕` : 'Mine'}
+        {filter.user && filter.user !== me?.user ? `${filter.user} ✕` : texts.mine}
       </button>
     </div>
   );
@@ -114,5 +117,5 @@ function Search({ value, onChange }: { value: string; onChange: (value: string) 
     }, TYPING_MS);
     return () => clearTimeout(timer);
   });
-  return <SearchField label="Search jobs by name or id" hint="Search by name or id" width="!w-60" value={text} onChange={setText} />;
+  return <SearchField label={texts.searchJobsName} hint={texts.searchNameId} width="!w-60" value={text} onChange={setText} />;
 }

@@ -6,6 +6,8 @@ import { useState } from 'react';
 import * as ask from '../api/monitoring';
 import { ENDED, type IdleJob, type JobDetail } from '../api/types';
 import { coming, idleWords } from '../lib/idle';
+import { idle as texts } from '../texts/english/idle';
+import { fill, filled } from '../texts/fill';
 import { ExtendDialog } from './ExtendDialog';
 import { Ago, Until } from './Time';
 
@@ -15,20 +17,20 @@ export function IdleNotice({ job }: { job: JobDetail }) {
   if (!found || (found.state === 'busy' && !found.actedAt)) return null;
   const may = found.state === 'warned' && !found.extendedAt && !found.dryRun && job.allowed.includes('extend-idle');
   return (
-    <section aria-label="Idle devices" className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
+    <section aria-label={texts.idleDevices} className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
       <p>
-        <span className="text-wait">▲</span> {found.dryRun && 'Dry run: '}
+        <span className="text-wait">▲</span> {found.dryRun && texts.dryRun}
         <Said job={found} />
       </p>
-      {found.reason && <p className="pt-1 text-muted [overflow-wrap:anywhere]">Reason for more time: {found.reason}</p>}
+      {found.reason && <p className="pt-1 text-muted [overflow-wrap:anywhere]">{fill(texts.reasonMoreTime, { reason: found.reason })}</p>}
       <p className="flex flex-wrap items-center gap-3 pt-2">
         {may && (
           <button type="button" className="btn !h-7" onClick={() => setAsking(true)}>
-            Ask for more time
+            {texts.askMoreTime}
           </button>
         )}
         <Link to="/idle" className="link text-xs">
-          all jobs with idle devices
+          {texts.allJobsIdle}
         </Link>
       </p>
       {asking && <ExtendDialog job={found} onClose={() => setAsking(false)} />}
@@ -41,18 +43,18 @@ function Said({ job }: { job: IdleJob }) {
   if (over)
     return (
       <>
-        Because its devices were idle it {words} <Ago at={at} />.
+        {filled(texts.because, { words, time: <Ago at={at} /> })}
       </>
     );
   return (
     <>
-      {idleWords(job)} This began <Ago at={job.since} />.{' '}
+      {filled(texts.began, { idleWords: idleWords(job), time: <Ago at={job.since} /> })}{' '}
       {at ? (
         <>
-          The job {words} <Until at={at} /> unless it uses them.
+          {filled(texts.unlessUsed, { words, time: <Until at={at} /> })}
         </>
       ) : (
-        words && 'Nothing more is done about it.'
+        words && texts.nothingMoreSaid
       )}
     </>
   );

@@ -3,6 +3,8 @@
 import { Link } from '@tanstack/react-router';
 import type { IdleJob, Me } from '../api/types';
 import { coming, mayExtend, standing, wastedHours } from '../lib/idle';
+import { idle as texts } from '../texts/english/idle';
+import { fill, filled } from '../texts/fill';
 import { Ago, Until } from './Time';
 
 interface Props {
@@ -18,17 +20,17 @@ export function IdleTable({ label, jobs, me, onExtend }: Props) {
     <table className="grid-table [&_td]:!align-top" aria-label={label}>
       <thead>
         <tr>
-          <th className="w-[38%] max-md:w-auto">Job</th>
-          <th className="w-32 max-sm:hidden">State</th>
-          <th className="num w-28 max-md:hidden">Idle devices</th>
-          <th className="w-28 max-md:hidden">Since</th>
+          <th className="w-[38%] max-md:w-auto">{texts.job}</th>
+          <th className="w-32 max-sm:hidden">{texts.state}</th>
+          <th className="num w-28 max-md:hidden">{texts.idleDevices}</th>
+          <th className="w-28 max-md:hidden">{texts.since}</th>
           <th className="num w-40 max-sm:w-16">
-            Wasted<span className="max-sm:sr-only"> device-hours</span>
+            {filled(texts.wastedHours, { what: <span className="max-sm:sr-only"> {texts.deviceHours}</span> })}
           </th>
-          <th className="max-sm:hidden">What is done</th>
+          <th className="max-sm:hidden">{texts.whatIsDone}</th>
           {acts && (
             <th>
-              <span className="sr-only">Actions</span>
+              <span className="sr-only">{texts.actions}</span>
             </th>
           )}
         </tr>
@@ -64,11 +66,11 @@ function Row({ job, acts, may, onExtend }: RowProps) {
         </div>
         {job.reason && (
           <p className="max-w-[60ch] text-xs text-muted [overflow-wrap:anywhere]">
-            more time
+            {texts.moreTime}
             {job.extendedUntil && job.state === 'extended' && (
               <>
                 {' '}
-                (ends <Until at={job.extendedUntil} />)
+                {filled(texts.endsIn, { time: <Until at={job.extendedUntil} /> })}
               </>
             )}
             : {job.reason}
@@ -79,7 +81,7 @@ function Row({ job, acts, may, onExtend }: RowProps) {
         <Word job={job} />
       </td>
       <td className="num whitespace-nowrap max-md:hidden">
-        {job.state === 'busy' ? <span className="text-faint">–</span> : `${job.idle} of ${job.held}`}
+        {job.state === 'busy' ? <span className="text-faint">–</span> : fill(texts.of, { idle: job.idle, held: job.held })}
       </td>
       <td className="text-muted max-md:hidden">
         <Ago at={job.since} />
@@ -91,8 +93,8 @@ function Row({ job, acts, may, onExtend }: RowProps) {
       {acts && (
         <td className="text-right whitespace-nowrap">
           {may && (
-            <button type="button" className="link" onClick={() => onExtend(job)} aria-label={`more time for ${job.name}`}>
-              more time
+            <button type="button" className="link" onClick={() => onExtend(job)} aria-label={fill(texts.moreTimeFor, { name: job.name })}>
+              {texts.moreTime}
             </button>
           )}
         </td>

@@ -8,6 +8,10 @@ import { heldOf, shortNode } from '../lib/format';
 import { type Column, COLUMNS, gathered, type Gathered } from '../lib/joblist';
 import { useKeys, useRowSteps } from '../lib/keys';
 import { steady } from '../lib/steady';
+import { counts } from '../texts/english/counts';
+import { list as texts } from '../texts/english/list';
+import { shared } from '../texts/english/shared';
+import { counted, fill, number, textOf } from '../texts/fill';
 import { Status } from './Status';
 import { Ago, Span } from './Time';
 import { useRows } from './useRows';
@@ -79,27 +83,27 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
           onClick={release}
           className="absolute top-[-14px] left-1/2 z-10 -translate-x-1/2 rounded-full border border-accent bg-accent-ground px-3 py-0.5 text-xs text-accent"
         >
-          {kept} new · show
+          {fill(texts.newShow, { kept })}
         </button>
       )}
       <table ref={drawn.table} className="grid-table" aria-rowcount={entries.length + 1}>
         <thead>
           <tr>
             <th className="w-7">
-              <input type="checkbox" aria-label="Choose all jobs of the list" checked={allChosen} onChange={() => onChoose(single.map(({ id }) => id), !allChosen)} />
+              <input type="checkbox" aria-label={texts.chooseAllJobs} checked={allChosen} onChange={() => onChoose(single.map(({ id }) => id), !allChosen)} />
             </th>
             <th className="w-28 max-sm:w-7">
-              <span className="max-sm:sr-only">State</span>
+              <span className="max-sm:sr-only">{texts.state}</span>
             </th>
-            <th>Job</th>
-            {!hidden.has('user') && <th className="max-md:hidden">User</th>}
-            {!hidden.has('queue') && <th className="max-lg:hidden">Queue</th>}
-            {!hidden.has('priority') && <th className="num max-lg:hidden">Priority</th>}
-            {!hidden.has('tasks') && <th className="num max-sm:hidden">Tasks</th>}
-            {!hidden.has('devices') && <th className="num max-md:hidden">Devices</th>}
-            {!hidden.has('ran') && <th className="num">Ran</th>}
-            {!hidden.has('submitted') && <th className="max-sm:hidden">Submitted</th>}
-            {!hidden.has('why') && <th className="w-[32%] max-lg:hidden">Where, or why</th>}
+            <th>{texts.job}</th>
+            {!hidden.has('user') && <th className="max-md:hidden">{texts.user}</th>}
+            {!hidden.has('queue') && <th className="max-lg:hidden">{texts.queue}</th>}
+            {!hidden.has('priority') && <th className="num max-lg:hidden">{texts.priority}</th>}
+            {!hidden.has('tasks') && <th className="num max-sm:hidden">{texts.tasks}</th>}
+            {!hidden.has('devices') && <th className="num max-md:hidden">{texts.devices}</th>}
+            {!hidden.has('ran') && <th className="num">{texts.ran}</th>}
+            {!hidden.has('submitted') && <th className="max-sm:hidden">{texts.submitted}</th>}
+            {!hidden.has('why') && <th className="w-[32%] max-lg:hidden">{texts.why}</th>}
           </tr>
         </thead>
         <tbody>
@@ -144,12 +148,12 @@ function GroupRow({ group, at, measure, columns, folded, onFold, chosen, onChoos
   return (
     <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-group={group.name} className="bg-sunken">
       <td>
-        <input type="checkbox" aria-label={`Choose all of ${group.name}`} disabled={single.length === 0} checked={all} onChange={() => onChoose(single.map(({ id }) => id), !all)} />
+        <input type="checkbox" aria-label={fill(texts.chooseAll, { name: group.name })} disabled={single.length === 0} checked={all} onChange={() => onChoose(single.map(({ id }) => id), !all)} />
       </td>
       <td colSpan={columns}>
         <button type="button" aria-expanded={!folded} onClick={() => onFold(group.key)} className="text-left font-medium hover:underline">
           <span aria-hidden className="inline-block w-4 text-muted">{folded ? '▸' : '▾'}</span>
-          {group.name} <span className="font-normal text-muted">{counted(states).map(([state, many]) => `${many.toLocaleString('en')} ${state}`).join(', ')}</span>
+          {group.name} <span className="font-normal text-muted">{inStates(states).map(([state, many]) => fill(texts.inState, { count: number(many), state: textOf(shared.states, state) })).join(', ')}</span>
         </button>
       </td>
     </tr>
@@ -162,12 +166,12 @@ export function why(job: JobSummary, nodes: readonly string[] = []): string {
   if (job.state === 'failed' && job.exit)
     return `${job.exit.phrase} (${job.exit.code})${job.exit.message ? `: ${job.exit.message}` : ''}`;
   if ((job.state === 'running' || job.state === 'starting') && job.waiting) return job.waiting.message;
-  if (nodes.length > 0) return nodes.slice(0, 4).map(shortNode).join(', ') + (nodes.length > 4 ? ` and ${nodes.length - 4} more` : '');
-  return '';
+  const named = nodes.slice(0, 4).map(shortNode).join(', ');
+  return nodes.length > 4 ? counted(texts.andMore, nodes.length - 4, { nodes: named }) : named;
 }
 
 /** How many of an array's jobs are in each state, the liveliest first: `3 running, 97 waiting`. */
-export function counted(states: Partial<Record<JobState, number>>): [JobState, number][] {
+export function inStates(states: Partial<Record<JobState, number>>): [JobState, number][] {
   return LIVELIEST.flatMap((state) => (states[state] ? [[state, states[state]] as [JobState, number]] : []));
 }
 const LIVELIEST: readonly JobState[] = ['running', 'starting', 'stopping', 'waiting', 'failed', 'stopped', 'succeeded'];
@@ -184,10 +188,10 @@ interface Place {
 
 /** All jobs of an array in one line, which leads to the list of them. */
 function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array: NonNullable<JobSummary['array']> }) {
-  const states = counted(array.states);
+  const states = inStates(array.states);
   const state = states[0]?.[0] ?? job.state;
   const size = states.reduce((sum, [, many]) => sum + many, 0);
-  const said = states.map(([each, many]) => `${many.toLocaleString('en')} ${each}`).join(', ');
+  const said = states.map(([each, many]) => fill(texts.inState, { count: number(many), state: textOf(shared.states, each) })).join(', ');
   return (
     <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
       <td />
@@ -201,7 +205,7 @@ function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array
       </td>
       <td className="max-w-0 min-w-32 sm:w-[22%]">
         <Link to="/" search={{ tag: array.tag }} className="block truncate font-medium hover:underline">
-          {array.name} <span className="font-normal text-muted">{size.toLocaleString('en')} jobs</span>
+          {array.name} <span className="font-normal text-muted">{counted(counts.jobs, size)}</span>
         </Link>
         <span className="line-clamp-2 text-xs text-muted lg:hidden">{said}</span>
       </td>
@@ -260,13 +264,13 @@ const Row = memo(function Row({ job, at, measure, selected, hidden, onLight, nod
       }}
     >
       <td>
-        <input type="checkbox" aria-label={`Choose ${job.name}`} checked={chosen} onChange={() => onChoose(job.id, !chosen)} />
+        <input type="checkbox" aria-label={fill(texts.choose, { name: job.name })} checked={chosen} onChange={() => onChoose(job.id, !chosen)} />
       </td>
       <td>
         <span className="max-sm:hidden">
           <Status state={job.state} />
         </span>
-        <span className="sm:hidden" title={job.state}>
+        <span className="sm:hidden" title={textOf(shared.states, job.state)}>
           <Status state={job.state} word="" />
         </span>
       </td>
@@ -275,7 +279,7 @@ const Row = memo(function Row({ job, at, measure, selected, hidden, onLight, nod
           {job.name}
         </Link>
         <span className="block truncate text-xs text-muted md:hidden">
-          <span className="sm:hidden">{job.state} · </span>
+          <span className="sm:hidden">{textOf(shared.states, job.state)} · </span>
           {job.user}
         </span>
         {reason && <span className={`line-clamp-2 text-xs lg:hidden ${reasonTone}`}>{reason}</span>}

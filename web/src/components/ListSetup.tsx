@@ -4,8 +4,10 @@ import { useState } from 'react';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { hand } from '../lib/download';
-import { count } from '../lib/format';
-import { COLUMN_WORDS, COLUMNS, jobsCsv, readHidden, writeHidden, type Column } from '../lib/joblist';
+import { COLUMNS, jobsCsv, readHidden, writeHidden, type Column } from '../lib/joblist';
+import { counts } from '../texts/english/counts';
+import { list as texts } from '../texts/english/list';
+import { counted, fill } from '../texts/fill';
 import { Fault } from './Notices';
 
 const KEY = 'corral.columns';
@@ -30,15 +32,15 @@ export function ColumnChoice({ hidden, onToggle }: { hidden: ReadonlySet<Column>
       onBlur={(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}
     >
       <button type="button" className="btn-bare" aria-expanded={open} onClick={() => setOpen(!open)}>
-        Columns
+        {texts.columns}
       </button>
       {open && (
         <fieldset tabIndex={-1} className="absolute right-0 bottom-full z-30 mb-1 w-44 rounded-[6px] border border-line-strong bg-raised p-3 text-sm shadow-xl">
-          <legend className="sr-only">Columns</legend>
+          <legend className="sr-only">{texts.columns}</legend>
           {COLUMNS.map((each) => (
             <label key={each} className="flex items-center gap-2 py-0.5">
               <input type="checkbox" checked={!hidden.has(each)} onChange={() => onToggle(each)} />
-              {COLUMN_WORDS[each]}
+              {texts[each]}
             </label>
           ))}
         </fieldset>
@@ -57,16 +59,16 @@ export function Export({ filter }: { filter: JobFilter }) {
     try {
       const { items, cut } = await ask.everyJob(filter);
       hand(new Blob([jobsCsv(items)], { type: 'text/csv' }), 'jobs.csv');
-      setSaid(cut ? `The file has the first ${count(items.length, 'job')}; a narrower filter leads to the rest.` : '');
+      setSaid(cut ? fill(texts.fileCut, { jobs: counted(counts.jobs, items.length) }) : '');
       setState('ready');
     } catch (error) {
-      setState(error instanceof Error ? error : new Error('The list could not be read.'));
+      setState(error instanceof Error ? error : new Error(texts.listCouldNot));
     }
   };
   return (
     <>
       <button type="button" className="btn-bare" disabled={state === 'busy'} onClick={() => void go()}>
-        {state === 'busy' ? 'Reading' : 'Export CSV'}
+        {state === 'busy' ? texts.reading : texts.exportCsv}
       </button>
       {said && (
         <span role="status" className="text-xs text-wait">

@@ -1,6 +1,8 @@
 /** The parts of a window about several jobs: their names, how far it is, and those that were refused. */
 
 import type { JobSummary } from '../api/types';
+import { list as texts } from '../texts/english/list';
+import { counted } from '../texts/fill';
 import type { Refusal } from './useEach';
 
 /** Names that are listed; the others are counted. */
@@ -14,7 +16,7 @@ export function Names({ jobs, label }: { jobs: readonly JobSummary[]; label: str
           {job.name} <span className="text-muted">{job.user}</span>
         </li>
       ))}
-      {jobs.length > NAMED && <li className="text-muted">and {jobs.length - NAMED} more</li>}
+      {jobs.length > NAMED && <li className="text-muted">{counted(texts.more, jobs.length - NAMED)}</li>}
     </ul>
   );
 }

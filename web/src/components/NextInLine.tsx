@@ -2,7 +2,9 @@
 
 import { Link } from '@tanstack/react-router';
 import type { JobSummary, LineEntry } from '../api/types';
-import { count } from '../lib/format';
+import { counts } from '../texts/english/counts';
+import { list as texts } from '../texts/english/list';
+import { counted, fill, filled } from '../texts/fill';
 import { Glyph } from './Status';
 import { Ago } from './Time';
 
@@ -33,7 +35,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
   if (!first)
     return (
       <p className="text-sm text-muted">
-        <span className="font-medium text-text">Nothing waits.</span> A new job starts at once if it fits.
+        {filled(texts.startsAtOnce, { what: <span className="font-medium text-text">{texts.nothingWaits}</span> })}
       </p>
     );
   const shown = rest.slice(0, SHOWN_BEHIND);
@@ -42,17 +44,17 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
     <div className="text-sm">
       <p className="flex items-center gap-2 text-xs text-wait">
         <Glyph state="waiting" />
-        {never(first) ? 'Never starts as it is' : 'Next to start'}
+        {never(first) ? texts.neverStarts : texts.nextStart}
       </p>
       <p className="pt-1">
-        <Name job={first} /> <span className="text-muted">of {first.user}, {need(first, line)}, submitted <Ago at={first.createdAt} /></span>
+        <Name job={first} /> <span className="text-muted">{filled(texts.ofUser, { user: first.user, need: need(first, line), time: <Ago at={first.createdAt} /> })}</span>
       </p>
-      <p className="max-w-[64ch] border-l-2 border-wait py-0.5 pl-3 my-2">{first.waiting?.message ?? 'The scheduler has not looked at it yet.'}</p>
+      <p className="max-w-[64ch] border-l-2 border-wait py-0.5 pl-3 my-2">{first.waiting?.message ?? texts.schedulerNotLooked}</p>
       {rest.length > 0 && (
         <ol className="space-y-1 text-xs text-muted">
           {shown.map((job) => (
             <li key={job.id} className="flex min-w-0 gap-2">
-              <span className="shrink-0">{never(job) ? 'never' : 'then'}</span>
+              <span className="shrink-0">{never(job) ? texts.never : texts.then}</span>
               <span className="shrink-0">
                 <Name job={job} />
               </span>
@@ -64,7 +66,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
           {(hidden > 0 || more) && (
             <li>
               <Link to="/line" className="link">
-                {more ? 'all that wait' : `${hidden} more`}
+                {more ? texts.allWait : fill(texts.moreWait, { hidden })}
               </Link>
             </li>
           )}
@@ -85,6 +87,6 @@ function Name({ job }: { job: JobSummary }) {
 /** What a job needs to begin, as the line has it: an elastic one less than it asks for. */
 function need(job: JobSummary, line: readonly LineEntry[]): string {
   const entry = line.find((each) => each.job === job.id);
-  if (entry && entry.devices > 0) return count(entry.devices, 'device');
-  return job.devices > 0 ? count(job.devices, 'device') : count(job.tasks.total, 'task');
+  if (entry && entry.devices > 0) return counted(counts.devices, entry.devices);
+  return job.devices > 0 ? counted(counts.devices, job.devices) : counted(counts.tasks, job.tasks.total);
 }

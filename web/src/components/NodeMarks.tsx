@@ -4,6 +4,8 @@ import type { Device } from '../api/types';
 import { hues } from '../lib/cells';
 import { cut } from '../lib/format';
 import { marked, type DeviceMark, type Marks } from '../lib/marks';
+import { map as texts } from '../texts/english/map';
+import { fill } from '../texts/fill';
 import type { TileSize } from './NodeRow';
 
 const BAND = 3;
@@ -53,8 +55,8 @@ export function Band({ node, devices, marks, size, top }: Props & { top: number 
   return stretches(node, devices, marks).map(({ owner, pinned, first, count }) => {
     const x = first * size.width + 1;
     const width = count * size.width - 3;
-    const words = pinned ? `pinned to ${owner}` : `bound to ${owner}`;
-    const word = pinned ? `⌖ ${owner}` : owner;
+    const words = pinned ? fill(texts.pinnedTo, { owner }) : fill(texts.boundTo, { owner });
+    const word = pinned ? fill(texts.pinnedMark, { owner }) : owner;
     return (
       <g key={first} data-owner={owner}>
         <title>{words}</title>
@@ -110,17 +112,17 @@ export function MarkLegend({ marks }: { marks: Marks }) {
       {marks.owners.map((owner) => (
         <p key={owner} className="flex items-center gap-1.5">
           <span aria-hidden className="inline-block h-[3px] w-4" style={{ background: ownerColour(owner) }} />
-          bound to {owner}
+          {fill(texts.boundTo, { owner })}
         </p>
       ))}
-      {marks.pinned && <p>⌖ pinned</p>}
+      {marks.pinned && <p>{texts.pinned}</p>}
       {marks.guests && (
         <p className="flex items-center gap-1.5">
           <svg width="16" height="10" aria-hidden>
             <Stripes id="guest-key" colour="var(--muted)" />
             <rect x={0.5} y={0.5} width={15} height={9} fill="url(#guest-key)" stroke="var(--line-strong)" />
           </svg>
-          guest, yields to owners
+          {texts.guestYieldsOwners}
         </p>
       )}
       {marks.leaving && (
@@ -128,10 +130,10 @@ export function MarkLegend({ marks }: { marks: Marks }) {
           <svg width="16" height="10" aria-hidden>
             <rect x={1} y={1} width={14} height={8} fill="none" stroke="var(--wait)" strokeWidth={1.5} strokeDasharray="3 2.5" />
           </svg>
-          leaving
+          {texts.leaving}
         </p>
       )}
-      {closed && <p>⊘ closed to new tasks</p>}
+      {closed && <p>{texts.closedKey}</p>}
     </>
   );
 }

@@ -5,6 +5,8 @@ import type { MapNode, Run } from '../lib/cells';
 import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
 import { nodeEnd, partOf, ranges, shortNode } from '../lib/format';
 import { belowOf, tileLines, tileName } from '../lib/tiles';
+import { map as texts } from '../texts/english/map';
+import { fill } from '../texts/fill';
 import { Band, bandHeight, Overlay } from './NodeMarks';
 import { UsePeek } from './UsePeek';
 
@@ -62,7 +64,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
         height={height}
         viewBox={`0 0 ${width} ${height}`}
         role="group"
-        aria-label={`${name}: ${node.free} of ${node.devices} devices free${node.ready ? '' : closed ? ', closed to new tasks' : ', not ready'}`}
+        aria-label={fill(node.ready ? texts.nodeFree : closed ? texts.nodeClosed : texts.nodeNotReady, { name, free: node.free, devices: node.devices })}
         className="h-auto max-w-[calc(100vw-7.5rem)] shrink"
         opacity={node.ready || closed ? 1 : 0.55}
       >
@@ -86,7 +88,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
 }
 
 function NodeName({ node, words, closed }: { node: MapNode; words: boolean; closed: NodeMark | undefined }) {
-  const free = node.devices ? `${node.free} free` : 'no devices';
+  const free = node.devices ? fill(texts.freeOf, { count: node.free }) : texts.noDevices;
   return (
     <div className="w-[4.5rem] shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
       <div className="truncate" title={node.name}>
@@ -94,7 +96,7 @@ function NodeName({ node, words, closed }: { node: MapNode; words: boolean; clos
       </div>
       {words && (
         <div className={`text-2xs ${node.ready ? 'text-muted' : closed?.state === 'cordoned' ? 'text-wait' : 'text-fail'}`} title={closed?.reason}>
-          {node.ready ? free : closed?.state === 'cordoned' ? '⊘ closed' : '✕ not ready'}
+          {node.ready ? free : closed?.state === 'cordoned' ? texts.closedMark : texts.notReadyMark}
         </div>
       )}
     </div>
@@ -121,10 +123,11 @@ function Free({ node, run, size, closed }: { node: string; run: Run; size: TileS
   const device = run.devices[0];
   const sick = device && !device.healthy;
   const shut = device?.free === false && !sick;
-  const state = closed ? 'closed to new tasks' : shut ? ((device.parent ?? -1) >= 0 ? 'the whole device is in use' : 'in use in slices') : 'free';
+  const { states } = texts;
+  const state = closed ? states.closed : shut ? ((device.parent ?? -1) >= 0 ? states.whole : states.slices) : states.free;
   return (
     <g>
-      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : state}`}</title>
+      <title>{fill(texts.device, { node, index: String(device?.index), state: sick ? fill(texts.unhealthy, { reason: device.healthReason || texts.noReasonGiven }) : state })}</title>
       <rect x={1} y={1} width={size.width - 3} height={size.height - 2} rx={2} fill="var(--raised)" stroke={sick ? 'var(--fail)' : 'var(--line-strong)'} strokeDasharray={sick ? undefined : '3 2.5'} />
       {sick && <path d={`M4 4 ${size.width - 5} ${size.height - 4}M${size.width - 5} 4 4 ${size.height - 4}`} stroke="var(--fail)" />}
       {!sick && size.words && (
@@ -139,14 +142,15 @@ function Free({ node, run, size, closed }: { node: string; run: Run; size: TileS
 function Held({ node, run, colours, lit, onLight, size, marks }: Omit<RunsProps, 'runs'> & { run: Run }) {
   const job = run.job!;
   const width = run.devices.length * size.width - 3;
-  const where = `${shortNode(node)}, device ${ranges(run.devices.map((device) => device.index))}`;
+  const where = fill(texts.devicesOf, { node: shortNode(node), devices: ranges(run.devices.map((device) => device.index)) });
   const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}${partOf(device.job?.share)}`))];
   const others = run.devices.flatMap((device) => device.others ?? []).map((each) => `${each.name} ${each.role}-${each.index}${partOf(each.share)}`);
   const found = run.devices.flatMap((device) => marks.devices.get(marked(node, device.index)) ?? []);
-  const standing = [...(found.some((each) => each.standing === 'guest') ? ['guest'] : []), ...(found.some((each) => each.leaving) ? ['leaving'] : [])];
+  const standing = [...(found.some((each) => each.standing === 'guest') ? [texts.standing.guest] : []), ...(found.some((each) => each.leaving) ? [texts.standing.leaving] : [])];
   const holder = { name: job.name, user: job.user, standing };
   const lines = size.words ? tileLines(job.name, belowOf(holder), width) : null;
-  const label = `${tileName(holder, lines)}: ${tasks.join(', ')} on ${where}${others.length > 0 ? `, beside ${others.join(', ')}` : ''}`;
+  const holds = fill(texts.holds, { holder: tileName(holder, lines), tasks: tasks.join(', '), where });
+  const label = others.length > 0 ? fill(texts.beside, { holds, others: others.join(', ') }) : holds;
   const hue = colours.get(job.id) ?? 0;
   const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;

@@ -2,24 +2,27 @@
 
 import { Link } from '@tanstack/react-router';
 import type { Receipt } from '../api/types';
-import { count } from '../lib/format';
 import { absolute, duration } from '../lib/time';
+import { counts } from '../texts/english/counts';
+import { receipts as texts } from '../texts/english/receipts';
+import { counted, fill, filled, textOf } from '../texts/fill';
+import { language } from '../texts/language';
 import { Ago, Span, useNow } from './Time';
 
 /** Device-seconds in the largest unit that fits. */
 export function deviceTime(seconds: number): string {
-  if (seconds <= 0) return 'nothing';
-  const [unit, size] = seconds >= 3600 ? (['hour', 3600] as const) : seconds >= 60 ? (['minute', 60] as const) : (['second', 1] as const);
+  if (seconds <= 0) return texts.nothing;
+  const [unit, size] = seconds >= 3600 ? (['hours', 3600] as const) : seconds >= 60 ? (['minutes', 60] as const) : (['seconds', 1] as const);
   const amount = seconds / size;
-  return `${amount.toLocaleString('en', { maximumFractionDigits: amount < 10 ? 1 : 0 })} device-${unit}s`;
+  return fill(texts.lost[unit], { amount: amount.toLocaleString(language().code, { maximumFractionDigits: amount < 10 ? 1 : 0 }) });
 }
 
 export function Receipts({ receipts }: { receipts: Receipt[] }) {
   return (
-    <section aria-label="Had to yield">
+    <section aria-label={texts.yield}>
       <h2 className="heading">
-        Had to yield
-        <span className="text-xs font-normal text-muted">no failure, and counted as none</span>
+        {texts.yield}
+        <span className="text-xs font-normal text-muted">{texts.noFailureCounted}</span>
       </h2>
       <ReceiptTable receipts={receipts} />
     </section>
@@ -32,13 +35,13 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
     <table className="grid-table">
       <thead>
         <tr>
-          <th>Ago</th>
-          {named && <th>Job</th>}
-          <th className={named ? 'max-sm:hidden' : ''}>Rule</th>
-          <th>Why</th>
-          <th className="max-sm:hidden">Gave up</th>
-          <th className="max-md:hidden">Lost at most</th>
-          <th>Back</th>
+          <th>{texts.ago}</th>
+          {named && <th>{texts.job}</th>}
+          <th className={named ? 'max-sm:hidden' : ''}>{texts.rule}</th>
+          <th>{texts.why}</th>
+          <th className="max-sm:hidden">{texts.gaveUp}</th>
+          <th className="max-md:hidden">{texts.lostMost}</th>
+          <th>{texts.back}</th>
         </tr>
       </thead>
       <tbody>
@@ -65,12 +68,12 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
                 <>
                   {' '}
                   <Link to="/jobs/$ref" params={{ ref: receipt.byJob }} className="link">
-                    its job
+                    {texts.itsJob}
                   </Link>
                 </>
               )}
             </td>
-            <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : count(receipt.devices, 'device')}</td>
+            <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : counted(counts.devices, receipt.devices)}</td>
             <td className="whitespace-nowrap max-md:hidden">{deviceTime(receipt.costDeviceSeconds)}</td>
             <td className="sm:whitespace-nowrap">
               <Back receipt={receipt} />
@@ -82,27 +85,24 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
   );
 }
 
-/** What ends an absence that no estimate ends, by rule. */
-const UNTIL: Record<string, string> = { suspended: 'when it is resumed', budget: 'when its budget allows more' };
-
 /** When a job that is away is likely back, as was thought when it yielded. */
 function Away({ receipt: { rule, backAt } }: { receipt: Receipt }) {
   const now = useNow();
-  if (!backAt) return <span className="text-muted">{UNTIL[rule] ?? 'not yet: unknown when'}</span>;
+  if (!backAt) return <span className="text-muted">{Object.hasOwn(texts.until, rule) ? textOf(texts.until, rule) : texts.unknownWhen}</span>;
   const left = (Date.parse(backAt) - now) / 1000;
   return (
     <time dateTime={backAt} title={absolute(backAt)} className="text-muted">
-      {left > 0 ? `not yet: likely in ${duration(Math.ceil(left))}` : 'not yet: later than thought'}
+      {left > 0 ? fill(texts.likelyIn, { time: duration(Math.ceil(left)) }) : texts.late}
     </time>
   );
 }
 
 function Back({ receipt }: { receipt: Receipt }) {
-  if (receipt.state === 'ended') return <span className="text-muted">never: the job ended</span>;
+  if (receipt.state === 'ended') return <span className="text-muted">{texts.never}</span>;
   if (receipt.state === 'away') return <Away receipt={receipt} />;
   return (
     <>
-      after <Span from={receipt.at} to={receipt.returnedAt} />
+      {filled(texts.after, { time: <Span from={receipt.at} to={receipt.returnedAt} /> })}
     </>
   );
 }

@@ -6,6 +6,8 @@ import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { filterOf, savedOf } from '../lib/joblist';
+import { list as texts } from '../texts/english/list';
+import { fill } from '../texts/fill';
 import { Fault } from './Notices';
 
 export function SavedFilters({ filter, onChange }: { filter: JobFilter; onChange: (filter: JobFilter) => void }) {
@@ -25,10 +27,10 @@ export function SavedFilters({ filter, onChange }: { filter: JobFilter; onChange
       onBlur={(event) => event.relatedTarget && !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}
     >
       <button type="button" className="btn" aria-expanded={open} aria-controls={panel} onClick={() => setOpen(!open)}>
-        Saved
+        {texts.saved}
       </button>
       {open && (
-        <div id={panel} role="group" aria-label="Saved filters" tabIndex={-1} className="absolute left-0 z-30 mt-1 w-72 rounded-[6px] border border-line-strong bg-raised p-3 text-sm shadow-xl sm:right-0 sm:left-auto">
+        <div id={panel} role="group" aria-label={texts.savedFilters} tabIndex={-1} className="absolute left-0 z-30 mt-1 w-72 rounded-[6px] border border-line-strong bg-raised p-3 text-sm shadow-xl sm:right-0 sm:left-auto">
           <Saved
             filter={filter}
             onChoose={(next) => {
@@ -67,14 +69,14 @@ function Saved({ filter, onChoose }: { filter: JobFilter; onChoose: (filter: Job
   const empty = !Object.values(filter).some(Boolean);
   return (
     <>
-      {items.length === 0 && <p className="pb-2 text-muted">No filter is saved yet. Choose states, a queue or words, and give that a name here.</p>}
+      {items.length === 0 && <p className="pb-2 text-muted">{texts.noFilterSaved}</p>}
       <ul>
         {items.map((each) => (
           <li key={each.name} className="flex items-center gap-1">
             <button type="button" className="min-w-0 grow truncate rounded-[3px] px-1 py-1 text-left hover:bg-sunken" onClick={() => onChoose(filterOf(each))}>
               {each.name}
             </button>
-            <button type="button" className="btn-bare" aria-label={`Delete the filter ${each.name}`} onClick={() => forget.mutate(each.name)}>
+            <button type="button" className="btn-bare" aria-label={fill(texts.deleteFilter, { name: each.name })} onClick={() => forget.mutate(each.name)}>
               ✕
             </button>
           </li>
@@ -87,12 +89,12 @@ function Saved({ filter, onChoose }: { filter: JobFilter; onChoose: (filter: Job
           if (name.trim() && !empty && !save.isPending) save.mutate();
         }}
       >
-        <input ref={field} className="field" aria-label="Name of the filter" placeholder="Name this filter" maxLength={60} value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
+        <input ref={field} className="field" aria-label={texts.nameFilter} placeholder={texts.nameThis} maxLength={60} value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
         <button type="submit" className="btn" disabled={!name.trim() || empty || save.isPending}>
-          Save
+          {texts.save}
         </button>
       </form>
-      {empty && <p className="pt-2 text-xs text-muted">The list has no filter now.</p>}
+      {empty && <p className="pt-2 text-xs text-muted">{texts.listNoFilter}</p>}
       {fault && <Fault error={fault} />}
     </>
   );

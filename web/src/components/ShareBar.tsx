@@ -2,6 +2,7 @@
 
 import type { QueueStanding } from '../api/types';
 import { bar, told } from '../lib/shares';
+import { shares as texts } from '../texts/english/shares';
 
 const HEIGHT = 16;
 
@@ -48,24 +49,24 @@ function Pattern() {
 }
 
 const KEYS = [
-  ['uses of its own', <rect key="a" y={2.5} width={16} height={9} fill="var(--accent)" />],
-  ['borrows', <rect key="b" x={0.5} y={3} width={15} height={8} fill="url(#borrowed)" stroke="var(--wait)" />],
-  ['its own, idle or lent', <rect key="c" x={0.5} y={3} width={15} height={8} fill="none" stroke="var(--line-strong)" strokeDasharray="3 2" />],
-  ['never lent', <rect key="d" y={11} width={16} height={2} fill="var(--text)" />],
-  ['fair share now', <path key="e" d="M4.5 3h7L8 8z" fill="var(--muted)" />],
+  ['own', <rect key="a" y={2.5} width={16} height={9} fill="var(--accent)" />],
+  ['borrowed', <rect key="b" x={0.5} y={3} width={15} height={8} fill="url(#borrowed)" stroke="var(--wait)" />],
+  ['idle', <rect key="c" x={0.5} y={3} width={15} height={8} fill="none" stroke="var(--line-strong)" strokeDasharray="3 2" />],
+  ['guaranteed', <rect key="d" y={11} width={16} height={2} fill="var(--text)" />],
+  ['fair', <path key="e" d="M4.5 3h7L8 8z" fill="var(--muted)" />],
   ['limit', <path key="f" d="M8 0v14" stroke="var(--fail)" strokeWidth={2} />],
 ] as const;
 
 export function ShareLegend() {
   return (
-    <ul aria-label="What the bars show" className="flex flex-wrap gap-x-5 gap-y-1 pt-3 pl-2.5 text-2xs text-muted">
+    <ul aria-label={texts.barsShow} className="flex flex-wrap gap-x-5 gap-y-1 pt-3 pl-2.5 text-2xs text-muted">
       {KEYS.map(([word, shape]) => (
         <li key={word} className="flex items-center gap-1.5">
           <svg width={16} height={14} aria-hidden>
             <Pattern />
             {shape}
           </svg>
-          {word}
+          {texts.legend[word]}
         </li>
       ))}
     </ul>

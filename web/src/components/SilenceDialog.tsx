@@ -6,11 +6,15 @@ import { call } from '../api/client';
 import * as ask from '../api/monitoring';
 import type { Alert } from '../api/types';
 import { LENGTHS, matchersOf, readMatchers, silenceLine } from '../lib/alerts';
-import { count } from '../lib/format';
+import { alerts as texts } from '../texts/english/alerts';
+import { counts } from '../texts/english/counts';
+import { counted, fill } from '../texts/fill';
 import { FormDialog, TextField } from './FormDialog';
 import { useSettled } from './useSettled';
 
 const USUAL = '2h';
+/** An example, in the empty field. */
+const MATCHERS = 'node_name="rack3-n1"\nalertname=~"Node.*"';
 
 export function SilenceDialog({ alert, onClose }: { alert: Alert | null; onClose: () => void }) {
   const client = useQueryClient();
@@ -21,7 +25,7 @@ export function SilenceDialog({ alert, onClose }: { alert: Alert | null; onClose
   const why = reason.trim();
   const silence = useMutation({
     mutationFn: () => {
-      const seconds = LENGTHS.find(([word]) => word === length)?.[2];
+      const seconds = LENGTHS.find(([word]) => word === length)?.[1];
       return call('/alerts/silences', { method: 'POST', json: { matchers, seconds, reason: why } });
     },
     onSuccess: async () => {
@@ -31,8 +35,8 @@ export function SilenceDialog({ alert, onClose }: { alert: Alert | null; onClose
   });
   return (
     <FormDialog
-      title={alert ? `Silence ${alert.name}?` : 'Silence alerts'}
-      word="Silence"
+      title={alert ? fill(texts.silenceTitle, { name: alert.name }) : texts.silenceAlerts}
+      word={texts.silence}
       pending={silence.isPending}
       ready={matchers.length > 0 && why !== ''}
       error={silence.error}
@@ -42,14 +46,14 @@ export function SilenceDialog({ alert, onClose }: { alert: Alert | null; onClose
     >
       <div className="space-y-3">
         <label className="block space-y-1">
-          <span className="label">Alerts whose labels meet all of these, one a line</span>
+          <span className="label">{texts.matchers}</span>
           <textarea
             className="field !h-auto py-1.5 font-mono !text-xs"
             rows={Math.min(8, Math.max(3, matchers.length + 1))}
             required
             spellCheck={false}
             data-first={!alert}
-            placeholder={'node_name="rack3-n1"\nalertname=~"Node.*"'}
+            placeholder={MATCHERS}
             value={text}
             onChange={(event) => setText(event.target.value)}
           />
@@ -57,17 +61,17 @@ export function SilenceDialog({ alert, onClose }: { alert: Alert | null; onClose
         <Met matchers={readMatchers(useSettled(text))} />
         <div className="flex flex-wrap gap-3">
           <label className="block space-y-1">
-            <span className="label block">For</span>
+            <span className="label block">{texts.for}</span>
             <select className="field !w-36" value={length} onChange={(event) => setLength(event.target.value)}>
-              {LENGTHS.map(([word, words]) => (
+              {LENGTHS.map(([word]) => (
                 <option key={word} value={word}>
-                  {words}
+                  {texts.lengths[word]}
                 </option>
               ))}
             </select>
           </label>
           <div className="min-w-48 grow">
-            <TextField label="Why" first={alert !== null} required max={500} hint="new fans" value={reason} onChange={setReason} />
+            <TextField label={texts.why} first={alert !== null} required max={500} hint={texts.newFans} value={reason} onChange={setReason} />
           </div>
         </div>
       </div>
@@ -81,10 +85,11 @@ function Met({ matchers }: { matchers: string[] }) {
   if (matchers.length === 0) return null;
   const live = data?.items.filter((each) => each.state !== 'resolved') ?? [];
   const names = [...new Set(live.map((each) => each.name))];
-  const more = names.length > 3 ? ` and ${names.length - 3} more` : '';
+  const first = names.slice(0, 3).join(', ');
+  const named = names.length > 3 ? counted(texts.moreNames, names.length - 3, { names: first }) : first;
   return (
     <p role="status" className={`text-xs ${error ? 'text-fail' : 'text-muted'}`}>
-      {error ? error.message : !data ? '…' : live.length === 0 ? 'No alert of now has these labels.' : `Holds back ${count(live.length, 'alert')} of now: ${names.slice(0, 3).join(', ')}${more}.`}
+      {error ? error.message : !data ? '…' : live.length === 0 ? texts.meetsNone : fill(texts.meets, { alerts: counted(counts.alerts, live.length), names: named })}
     </p>
   );
 }

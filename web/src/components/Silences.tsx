@@ -5,6 +5,8 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/monitoring';
 import type { Silence } from '../api/types';
+import { alerts as texts } from '../texts/english/alerts';
+import { fill } from '../texts/fill';
 import { Fault, Skeleton } from './Notices';
 import { FormDialog } from './FormDialog';
 import { Until } from './Time';
@@ -17,17 +19,17 @@ export function Silences() {
     <>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={2} />}
-      {list.data && items.length === 0 && <p className="px-2.5 py-3 text-sm text-muted">Nothing is silenced.</p>}
+      {list.data && items.length === 0 && <p className="px-2.5 py-3 text-sm text-muted">{texts.nothingSilenced}</p>}
       {items.length > 0 && (
-        <table className="grid-table [&_td]:!align-top" aria-label="Silences">
+        <table className="grid-table [&_td]:!align-top" aria-label={texts.silences}>
           <thead>
             <tr>
-              <th>Alerts with</th>
-              <th>Why</th>
-              <th className="max-sm:hidden">By</th>
-              <th>Ends</th>
+              <th>{texts.alertsWith}</th>
+              <th>{texts.why}</th>
+              <th className="max-sm:hidden">{texts.by}</th>
+              <th>{texts.ends}</th>
               <th>
-                <span className="sr-only">Actions</span>
+                <span className="sr-only">{texts.actions}</span>
               </th>
             </tr>
           </thead>
@@ -41,15 +43,15 @@ export function Silences() {
                 </td>
                 <td className="[overflow-wrap:anywhere]">
                   {each.reason}
-                  <div className="text-xs text-muted sm:hidden">by {each.by}</div>
+                  <div className="text-xs text-muted sm:hidden">{fill(texts.byUser, { by: each.by })}</div>
                 </td>
                 <td className="text-muted max-sm:hidden">{each.by}</td>
                 <td className="text-muted">
                   <Until at={each.ends} />
                 </td>
                 <td className="text-right">
-                  <button type="button" className="link" onClick={() => setEnding(each)} aria-label={`End the silence: ${each.reason}`}>
-                    end
+                  <button type="button" className="link" onClick={() => setEnding(each)} aria-label={fill(texts.endNamed, { reason: each.reason })}>
+                    {texts.end}
                   </button>
                 </td>
               </tr>
@@ -72,9 +74,9 @@ function End({ silence, onClose }: { silence: Silence; onClose: () => void }) {
     },
   });
   return (
-    <FormDialog title="End this silence?" word="End it" pending={end.isPending} error={end.error} line={`corral alerts unsilence ${silence.id}`} onSubmit={() => end.mutate()} onClose={onClose}>
+    <FormDialog title={texts.endTitle} word={texts.endIt} pending={end.isPending} error={end.error} line={`corral alerts unsilence ${silence.id}`} onSubmit={() => end.mutate()} onClose={onClose}>
       <p className="text-sm text-muted">
-        Alerts that it holds back are told again. {silence.by} made it: {silence.reason}
+        {fill(texts.toldAgain, { by: silence.by, reason: silence.reason })}
       </p>
     </FormDialog>
   );

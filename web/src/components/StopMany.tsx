@@ -3,7 +3,9 @@
 import { call, part } from '../api/client';
 import type { JobSummary } from '../api/types';
 import { jobLine } from '../lib/cli';
-import { count } from '../lib/format';
+import { counts } from '../texts/english/counts';
+import { list as texts } from '../texts/english/list';
+import { counted, fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Names, Refusals } from './ManyJobs';
@@ -11,14 +13,14 @@ import { useEach } from './useEach';
 
 export function StopMany({ jobs, onClose, onDone }: { jobs: readonly JobSummary[]; onClose: () => void; onDone: () => void }) {
   const each = useEach(jobs, (job) => call(`/jobs/${part(job.id)}/stop`, { method: 'POST' }), onDone);
-  const many = count(jobs.length, 'job');
+  const many = counted(counts.jobs, jobs.length);
   return (
-    <Dialog title={`Stop ${many}?`} onClose={onClose}>
-      <p className="text-sm text-muted">Their tasks get the signal to end, and are killed after their grace period. Their devices become free.</p>
-      <Names jobs={jobs} label="Jobs to stop" />
+    <Dialog title={fill(texts.stopTitle, { many })} onClose={onClose}>
+      <p className="text-sm text-muted">{texts.stopNote}</p>
+      <Names jobs={jobs} label={texts.jobsStop} />
       {each.pending && (
         <p role="status" className="text-sm">
-          {each.asked} of {many} asked to stop
+          {fill(texts.askedStop, { asked: each.asked, many })}
         </p>
       )}
       <Refusals refused={each.refused} />
@@ -26,11 +28,11 @@ export function StopMany({ jobs, onClose, onDone }: { jobs: readonly JobSummary[
         <CommandLine line={jobLine('stop', jobs[0]!.id, ...jobs.slice(1).map(({ id }) => id))} className="-ml-1.5" />
         <span className="grow" />
         <button type="button" className="btn" onClick={each.refused.length > 0 ? onDone : onClose}>
-          {each.refused.length > 0 ? 'Close' : 'Keep them'}
+          {each.refused.length > 0 ? texts.close : texts.keep}
         </button>
         {!each.over && (
           <button type="button" data-first className="btn btn-grave" disabled={each.pending} onClick={each.go}>
-            Stop {many}
+            {fill(texts.stopMany, { many })}
           </button>
         )}
       </div>

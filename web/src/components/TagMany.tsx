@@ -4,8 +4,10 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import type { JobSummary } from '../api/types';
 import { tagLine } from '../lib/cli';
-import { count } from '../lib/format';
 import { ownTags, readTags } from '../lib/joblist';
+import { counts } from '../texts/english/counts';
+import { list as texts } from '../texts/english/list';
+import { counted, fill } from '../texts/fill';
 import { FormDialog, TextField, Tick } from './FormDialog';
 import { Names, Refusals } from './ManyJobs';
 import { useEach } from './useEach';
@@ -22,11 +24,11 @@ export function TagMany({ jobs, onClose, onDone }: { jobs: readonly JobSummary[]
     if (!next.delete(tag)) next.add(tag);
     setRemoved(next);
   };
-  const many = count(jobs.length, 'job');
+  const many = counted(counts.jobs, jobs.length);
   return (
     <FormDialog
-      title={`Tags of ${jobs.length === 1 ? jobs[0]!.name : many}`}
-      word="Change tags"
+      title={fill(texts.tags, { which: jobs.length === 1 ? jobs[0]!.name : many })}
+      word={texts.changeTags}
       pending={each.pending}
       ready={add.length + remove.length > 0}
       error={null}
@@ -34,11 +36,11 @@ export function TagMany({ jobs, onClose, onDone }: { jobs: readonly JobSummary[]
       onSubmit={each.go}
       onClose={each.refused.length > 0 ? onDone : onClose}
     >
-      {jobs.length > 1 && <Names jobs={jobs} label="Jobs whose tags change" />}
-      <TextField label="Tags to add, with a comma between two" value={text} onChange={setText} first max={2000} />
+      {jobs.length > 1 && <Names jobs={jobs} label={texts.jobsWhoseTags} />}
+      <TextField label={texts.tagsAddComma} value={text} onChange={setText} first max={2000} />
       {known.length > 0 && (
         <fieldset className="mt-4 max-h-48 overflow-y-auto text-sm">
-          <legend className="label pb-1">Tags to remove</legend>
+          <legend className="label pb-1">{texts.tagsRemove}</legend>
           {known.map((tag) => (
             <Tick key={tag} checked={removed.has(tag)} onChange={() => toggle(tag)}>
               {tag}
@@ -48,7 +50,7 @@ export function TagMany({ jobs, onClose, onDone }: { jobs: readonly JobSummary[]
       )}
       {each.pending && (
         <p role="status" className="pt-3 text-sm">
-          {each.asked} of {many} changed
+          {fill(texts.changed, { asked: each.asked, many })}
         </p>
       )}
       <div className="pt-3">

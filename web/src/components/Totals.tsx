@@ -4,18 +4,20 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Top } from '../api/types';
 import { bytes, cpus } from '../lib/format';
+import { map as texts } from '../texts/english/map';
+import { fill } from '../texts/fill';
 
 export function Totals({ top }: { top: Top }) {
   const { total, free } = top;
   return (
     <dl className="flex flex-wrap items-end gap-x-8 gap-y-3 max-sm:grid max-sm:grid-cols-3 max-sm:gap-x-4">
-      <Gauge label="Devices" used={total.devices - free.devices} total={total.devices} show={String} />
-      <Gauge label="Processors" used={total.cpuMillis - free.cpuMillis} total={total.cpuMillis} show={cpus} />
-      <Gauge label="Memory" used={total.memoryBytes - free.memoryBytes} total={total.memoryBytes} show={bytes} />
-      <Figure label="Running" state="running,starting">
+      <Gauge label={texts.devices} used={total.devices - free.devices} total={total.devices} show={String} />
+      <Gauge label={texts.processors} used={total.cpuMillis - free.cpuMillis} total={total.cpuMillis} show={cpus} />
+      <Gauge label={texts.memory} used={total.memoryBytes - free.memoryBytes} total={total.memoryBytes} show={bytes} />
+      <Figure label={texts.running} state="running,starting">
         {top.running}
       </Figure>
-      <Figure label="Waiting" state="waiting">
+      <Figure label={texts.waiting} state="waiting">
         {top.waiting}
       </Figure>
     </dl>
@@ -38,8 +40,8 @@ export function Gauge({ label, used, total, show }: GaugeProps) {
         <span className="text-lg font-semibold">{show(used)}</span>
         <span className="text-xs text-muted">
           {' '}
-          of {show(total)}
-          <span className="max-sm:sr-only"> held</span>
+          {fill(texts.of, { show: show(total) })}
+          <span className="max-sm:sr-only"> {texts.held}</span>
         </span>
       </dd>
       <div aria-hidden className="mt-1 h-[3px] bg-line">

@@ -3,6 +3,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { JobSummary } from '../api/types';
+import { list as texts } from '../texts/english/list';
 
 export interface Refusal {
   job: JobSummary;
@@ -28,7 +29,7 @@ export function useEach(jobs: readonly JobSummary[], act: (job: JobSummary) => P
       const found: Refusal[] = [];
       setAsked(0);
       for (const job of jobs) {
-        await act(job).catch((error: unknown) => found.push({ job, message: error instanceof Error ? error.message : 'It was refused.' }));
+        await act(job).catch((error: unknown) => found.push({ job, message: error instanceof Error ? error.message : texts.refused }));
         setAsked((before) => before + 1);
       }
       return found;

@@ -1,6 +1,8 @@
 /** Alerts and silences in words: what an alert is about, how grave it is, and the matchers of a silence. */
 
 import type { Alert } from '../api/types';
+import { alerts as texts } from '../texts/english/alerts';
+import { textOf } from '../texts/fill';
 import { quote } from './cli';
 import { short } from './series';
 
@@ -9,16 +11,6 @@ const SEVERITIES = ['fatal', 'critical', 'error', 'warn', 'warning', 'info'];
 const GRAVE = new Set(['fatal', 'critical', 'error']);
 const WARNING = new Set(['warn', 'warning']);
 
-/** Labels under the words that people use for them. */
-const WORDS: Record<string, string> = {
-  node_name: 'node',
-  job_name: 'job',
-  username: 'user',
-  virtual_cluster: 'queue',
-  minor_number: 'device',
-  gpu: 'device',
-  instance: 'at',
-};
 /** Labels that the row tells in another place. */
 const TOLD = new Set(['alertname', 'severity']);
 
@@ -47,7 +39,7 @@ export function ordered(alerts: readonly Alert[]): Alert[] {
 export function labelWords(labels: Record<string, string>): string[] {
   return Object.entries(labels)
     .filter(([name, value]) => value && !TOLD.has(name) && !(name === 'job' && value === 'corral'))
-    .map(([name, value]) => `${WORDS[name] ?? name.replaceAll('_', ' ')} ${value}`);
+    .map(([name, value]) => `${Object.hasOwn(texts.labels, name) ? textOf(texts.labels, name) : name.replaceAll('_', ' ')} ${value}`);
 }
 
 export function valueWords(value: number | null): string {
@@ -97,15 +89,15 @@ export function readMatchers(text: string): string[] {
 }
 
 /** How long a silence may last, in seconds, by its words on the command line. */
-export const LENGTHS: readonly (readonly [string, string, number])[] = [
-  ['30m', '30 minutes', 1_800],
-  ['2h', '2 hours', 7_200],
-  ['8h', '8 hours', 28_800],
-  ['1d', '1 day', 86_400],
-  ['3d', '3 days', 259_200],
-  ['7d', '1 week', 604_800],
-  ['31d', '31 days', 2_678_400],
-];
+export const LENGTHS = [
+  ['30m', 1_800],
+  ['2h', 7_200],
+  ['8h', 28_800],
+  ['1d', 86_400],
+  ['3d', 259_200],
+  ['7d', 604_800],
+  ['31d', 2_678_400],
+] as const;
 
 export function silenceLine(matchers: readonly string[], length: string, reason: string): string {
   const shown = matchers.length > 0 ? matchers.map(quote) : ['MATCHER'];

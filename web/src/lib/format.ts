@@ -1,5 +1,8 @@
 /** Amounts as people write them in job files. */
 
+import { map as texts } from '../texts/english/map';
+import { fill } from '../texts/fill';
+
 const BYTES = ['B', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
 /** `17179869184` is `16Gi`; at most one decimal. */
@@ -66,5 +69,5 @@ export function cut(name: string, letters: number): string {
 export function partOf(share: { computePercent: number; memoryPercent: number } | null | undefined): string {
   if (!share) return '';
   const [compute, memory] = [share.computePercent, share.memoryPercent].map((percent) => `${Number(percent.toPrecision(3))} %`);
-  return compute === memory ? ` ${compute}` : ` ${compute}, memory ${memory}`;
+  return compute === memory ? ` ${compute}` : fill(texts.parts, { compute: String(compute), memory: String(memory) });
 }

@@ -1,7 +1,9 @@
 /** How many devices of a node were held over time, from the stays of jobs there. */
 
 import type { DeviceStay, DeviceTimeline } from '../api/types';
-import { count } from './format';
+import { counts } from '../texts/english/counts';
+import { map as texts } from '../texts/english/map';
+import { counted, fill } from '../texts/fill';
 
 /** Moments at which it is counted. */
 const SAMPLES = 72;
@@ -30,9 +32,9 @@ export function stepLine(counts: readonly number[], most: number, width: number,
 const round = (value: number) => Math.round(value * 10) / 10;
 
 /** The counts in words. */
-export function heldWords(counts: readonly number[], devices: number, hours: number): string {
-  const mean = counts.reduce((sum, each) => sum + each, 0) / Math.max(1, counts.length);
-  const span = `of the last ${count(hours, 'hour')}`;
-  if (devices === 1) return `held ${Math.round(100 * mean)} % ${span}`;
-  return `${counts.at(-1) ?? 0} of ${devices} devices held now, ${Math.round(10 * mean) / 10} on average ${span}`;
+export function heldWords(numbers: readonly number[], devices: number, hours: number): string {
+  const mean = numbers.reduce((sum, each) => sum + each, 0) / Math.max(1, numbers.length);
+  const span = fill(texts.span, { hours: counted(counts.hours, hours) });
+  if (devices === 1) return fill(texts.heldPart, { round: Math.round(100 * mean), span });
+  return fill(texts.heldNow, { at: numbers.at(-1) ?? 0, devices, value: Math.round(10 * mean) / 10, span });
 }

@@ -1,12 +1,15 @@
 /** Jobs that leave their devices idle, in words: how they stand, what comes next, and who may ask for more time. */
 
 import type { IdleJob, Me } from '../api/types';
+import { counts } from '../texts/english/counts';
+import { idle as texts } from '../texts/english/idle';
+import { counted, fill, textOf } from '../texts/fill';
 import { quote } from './cli';
-import { count } from './format';
 import { number } from './usage';
 
 const HOUR = 3_600;
-const DONE: Record<string, string> = { stop: 'stopped', shrink: 'shrunk to its minimum', suspend: 'suspended' };
+/** What an action has done to a job, `stopped`; undefined where it does nothing to it. */
+const doneBy = (action: string): string | undefined => (Object.hasOwn(texts.done, action) ? textOf(texts.done, action) : undefined);
 
 export interface Standing {
   word: string;
@@ -15,11 +18,15 @@ export interface Standing {
 
 /** How a job stands, as shape, word and colour. */
 export function standing(job: IdleJob): Standing {
-  if (job.actedAt) return { word: `✕ ${job.dryRun ? 'reported' : (DONE[job.action] ?? 'acted on')}`, tone: 'text-fail' };
-  if (job.state === 'warned') return { word: job.dryRun ? '▲ reported' : '▲ warned', tone: 'text-wait' };
-  if (job.state === 'extended') return { word: '◷ more time', tone: 'text-wait' };
-  if (job.state === 'idle') return { word: '◌ idle', tone: 'text-muted' };
-  return { word: '● in use', tone: 'text-muted' };
+  const { stands } = texts;
+  if (job.actedAt) {
+    const done = doneBy(job.action);
+    return { word: job.dryRun ? stands.actedDry : done ? fill(stands.done, { done }) : stands.acted, tone: 'text-fail' };
+  }
+  if (job.state === 'warned') return { word: job.dryRun ? stands.warnedDry : stands.warned, tone: 'text-wait' };
+  if (job.state === 'extended') return { word: stands.extended, tone: 'text-wait' };
+  if (job.state === 'idle') return { word: stands.idle, tone: 'text-muted' };
+  return { word: stands.busy, tone: 'text-muted' };
 }
 
 export interface Coming {
@@ -31,18 +38,18 @@ export interface Coming {
 
 /** What is done about a job and when, or what was done. */
 export function coming(job: IdleJob): Coming {
-  const done = DONE[job.action];
-  if (job.actedAt) return { words: done ? `${job.dryRun ? 'would have been' : 'was'} ${done}` : 'was acted on', at: job.actedAt, over: true };
-  if (job.actsAt && done) return { words: `${job.dryRun ? 'would be' : 'is'} ${done}`, at: job.actsAt, over: false };
-  return { words: job.state === 'busy' || job.action === '' ? '' : 'nothing more is done', at: null, over: false };
+  const done = doneBy(job.action);
+  if (job.actedAt) return { words: done ? fill(job.dryRun ? texts.wouldHaveBeen : texts.was, { done }) : texts.wasActedOn, at: job.actedAt, over: true };
+  if (job.actsAt && done) return { words: fill(job.dryRun ? texts.wouldBe : texts.is, { done }), at: job.actsAt, over: false };
+  return { words: job.state === 'busy' || job.action === '' ? '' : texts.nothingMore, at: null, over: false };
 }
 
 export const wastedHours = (job: IdleJob) => number(job.wastedDeviceSeconds / HOUR, 1);
 
 /** Which devices are idle, and what that has wasted, as a sentence without its time. */
 export function idleWords(job: IdleJob): string {
-  const devices = job.held > 1 ? `${job.idle} of its ${count(job.held, 'device')} ${job.idle === 1 ? 'is' : 'are'} idle` : 'Its device is idle';
-  return `${devices}; ${wastedHours(job)} device-hours are wasted.`;
+  const devices = job.held > 1 ? counted(texts.some, job.idle, { devices: counted(counts.devices, job.held) }) : texts.only;
+  return fill(texts.wasted, { devices, hours: wastedHours(job) });
 }
 
 /** The owner of a job that was warned, and administrators, may ask for more time once. */

@@ -2,6 +2,8 @@
 
 import type { JobFilter } from '../api/queries';
 import { ENDED, type JobSummary, type SavedFilter } from '../api/types';
+import { list as texts } from '../texts/english/list';
+import { fill } from '../texts/fill';
 import { csv } from './usage';
 
 /** What each of these jobs is called beside the others: its name, or USER~NAME where several have it; by id. */
@@ -18,16 +20,6 @@ export function toldApart(jobs: readonly Pick<JobSummary, 'id' | 'user' | 'name'
 /** The columns that a reader may leave out, in their order; state and name are always there. */
 export const COLUMNS = ['user', 'queue', 'priority', 'tasks', 'devices', 'ran', 'submitted', 'why'] as const;
 export type Column = (typeof COLUMNS)[number];
-export const COLUMN_WORDS: Record<Column, string> = {
-  user: 'User',
-  queue: 'Queue',
-  priority: 'Priority',
-  tasks: 'Tasks',
-  devices: 'Devices',
-  ran: 'Ran',
-  submitted: 'Submitted',
-  why: 'Where, or why',
-};
 
 /** The columns left out that a stored text names; unknown names are of another version, and count as none. */
 export function readHidden(text: string | null): ReadonlySet<Column> {
@@ -81,7 +73,7 @@ function groupOf(job: JobSummary, by: string): { key: string; name: string } {
   if (by === 'user') return { key: job.user, name: job.user };
   const stem = job.name.replace(/[-_.]?\d+$/, '') || job.name;
   const array = job.tags.find((tag) => tag.startsWith(ARRAY));
-  return { key: array ?? `${job.user} ${stem}`, name: `${stem} of ${job.user}` };
+  return { key: array ?? `${job.user} ${stem}`, name: fill(texts.sweepOf, { sweep: stem, user: job.user }) };
 }
 
 /** The jobs in groups, in the order of each group's first job; sweeps of a single job are put together at the end. */
@@ -97,5 +89,5 @@ export function gathered(jobs: readonly JobSummary[], by: string): Gathered[] {
   if (by === 'user') return groups;
   const single = groups.filter((each) => each.jobs.length === 1).flatMap((each) => each.jobs);
   const sweeps = groups.filter((each) => each.jobs.length > 1);
-  return single.length > 0 ? [...sweeps, { key: ' ', name: 'Single jobs', jobs: single }] : sweeps;
+  return single.length > 0 ? [...sweeps, { key: ' ', name: texts.singleJobs, jobs: single }] : sweeps;
 }

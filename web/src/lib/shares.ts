@@ -1,7 +1,11 @@
 /** What a queue is owed and holds, as amounts, words and the parts of a bar. */
 
 import type { LineEntry, QueueStanding } from '../api/types';
-import { bytes, count, cpus } from './format';
+import { counts } from '../texts/english/counts';
+import { shares as texts } from '../texts/english/shares';
+import { counted, fill } from '../texts/fill';
+import { language } from '../texts/language';
+import { bytes, cpus } from './format';
 
 /** What is a queue's own: what it deserves, and the devices of the cells that it owns. */
 export function own(queue: QueueStanding, resource: string): number {
@@ -13,7 +17,7 @@ export function own(queue: QueueStanding, resource: string): number {
 export function amount(resource: string, value: number): string {
   if (resource === 'cpu') return cpus(value);
   if (resource === 'memory') return bytes(value);
-  return value.toLocaleString('en', { maximumFractionDigits: 3 });
+  return value.toLocaleString(language().code, { maximumFractionDigits: 3 });
 }
 
 /** Every resource that some queue speaks of; devices first. */
@@ -64,17 +68,20 @@ export function bar(queue: QueueStanding, resource: string, scale: number): Bar 
 /** A bar in words, for those who do not see it. */
 export function told(queue: QueueStanding, resource: string): string {
   const say = (value: number) => amount(resource, value);
-  const words = [`${say(queue.used[resource] ?? 0)} used`];
-  if (queue.borrowed[resource]) words.push(`${say(queue.borrowed[resource])} of them borrowed`);
-  if (own(queue, resource)) words.push(`${say(own(queue, resource))} its own`);
-  if (queue.lent[resource]) words.push(`${say(queue.lent[resource])} lent`);
-  if (queue.limit[resource] !== undefined) words.push(`limit ${say(queue.limit[resource])}`);
+  const words = [fill(texts.used, { amount: say(queue.used[resource] ?? 0) })];
+  if (queue.borrowed[resource]) words.push(fill(texts.borrowed, { amount: say(queue.borrowed[resource]) }));
+  if (own(queue, resource)) words.push(fill(texts.own, { amount: say(own(queue, resource)) }));
+  if (queue.lent[resource]) words.push(fill(texts.lent, { amount: say(queue.lent[resource]) }));
+  if (queue.limit[resource] !== undefined) words.push(fill(texts.limit, { amount: say(queue.limit[resource]) }));
   return words.join(', ');
 }
 
 /** What a waiting gang needs to begin, in few words. */
 export function wants(entry: LineEntry): string {
-  const what = entry.devices > 0 ? count(entry.devices, entry.model ? `${entry.model} device` : 'device') : `${cpus(entry.cpuMillis)} processors`;
-  const tasks = `${what} in ${count(entry.tasks, 'task')}`;
-  return `${tasks}${entry.level ? `, one ${entry.level}` : ''}${entry.grows ? ' more' : ''}`;
+  const { devices, model } = entry;
+  const needed = model ? counted(texts.modelDevices, devices, { model }) : counted(counts.devices, devices);
+  const what = devices > 0 ? needed : fill(texts.processors, { amount: cpus(entry.cpuMillis) });
+  const tasks = fill(texts.inTasks, { what, tasks: counted(counts.tasks, entry.tasks) });
+  const within = entry.level ? fill(texts.inOne, { what: tasks, level: entry.level }) : tasks;
+  return entry.grows ? fill(texts.more, { what: within }) : within;
 }

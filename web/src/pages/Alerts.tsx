@@ -16,6 +16,8 @@ import { Silences } from '../components/Silences';
 import { useTitle } from '../components/useTitle';
 import { matches, parts } from '../lib/alerts';
 import { useKeys } from '../lib/keys';
+import { alerts as texts } from '../texts/english/alerts';
+import { counted } from '../texts/fill';
 
 const route = getRouteApi('/frame/alerts');
 
@@ -27,36 +29,36 @@ export function Alerts() {
   const [silencing, setSilencing] = useState<{ alert: Alert | null } | null>(null);
   const { firing, silenced, pending, over } = parts((list.data?.items ?? []).filter((each) => matches(each, q)));
   const silence = admin ? (alert: Alert) => setSilencing({ alert }) : undefined;
-  useTitle(firing.length > 0 ? `${firing.length} · Alerts` : 'Alerts');
+  useTitle(firing.length > 0 ? counted(texts.titleFiring, firing.length) : texts.alerts);
   useKeys({ n: () => admin && setSilencing({ alert: null }) });
   return (
     <section className="pt-5">
-      <h1 className="sr-only">Alerts</h1>
-      <SearchField label="Search alerts by name, severity or label" hint="Search name, severity or label" value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
+      <h1 className="sr-only">{texts.alerts}</h1>
+      <SearchField label={texts.searchAlertsName} hint={texts.searchNameSeverity} value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={5} height={30} />}
       {list.data && (
         <>
-          <h2 className="heading mt-5">Firing</h2>
+          <h2 className="heading mt-5">{texts.firing}</h2>
           {firing.length > 0 ? (
-            <AlertTable label="Firing" alerts={firing} onSilence={silence} />
+            <AlertTable label={texts.firing} alerts={firing} onSilence={silence} />
           ) : (
-            <Empty title={q ? 'No alert that fires matches' : 'Nothing fires'}>
-              {!admin && 'You are shown the alerts about you and your jobs; administrators are shown all.'}
+            <Empty title={q ? texts.noAlertFires : texts.nothingFires}>
+              {!admin && texts.shownYours}
             </Empty>
           )}
-          <Part title="Silenced" told="They fire, and a silence holds them back." alerts={silenced} />
-          <Part title="Pending" told="Their condition holds, but not yet for as long as the rule asks." alerts={pending} onSilence={silence} />
-          <Part title="Over" told="They ended within the last 15 minutes." alerts={over} when="over" />
+          <Part title={texts.silenced} told={texts.silencedNote} alerts={silenced} />
+          <Part title={texts.pending} told={texts.pendingNote} alerts={pending} onSilence={silence} />
+          <Part title={texts.over} told={texts.overNote} alerts={over} when="over" />
           <AlertHistory />
         </>
       )}
       {admin && (
         <>
           <div className="mt-7 flex items-end gap-3 border-b border-line">
-            <h2 className="heading grow !border-b-0">Silences</h2>
+            <h2 className="heading grow !border-b-0">{texts.silences}</h2>
             <button type="button" className="btn mb-1.5 !h-7" onClick={() => setSilencing({ alert: null })}>
-              New silence
+              {texts.newSilence}
             </button>
           </div>
           <Silences />

@@ -20,6 +20,8 @@ import { quote } from '../lib/cli';
 import { changes, needs, queuesOf, type Needs } from '../lib/home';
 import { idleWords } from '../lib/idle';
 import { amount, own, scaleOf } from '../lib/shares';
+import { home as texts } from '../texts/english/home';
+import { counted } from '../texts/fill';
 
 /** Lines of one part; the rest is a click away. */
 const MOST = 8;
@@ -28,13 +30,13 @@ export function Home() {
   const user = useQuery(ask.me).data?.user ?? '';
   const live = useQuery(ask.liveJobsOf(user));
   const ended = useQuery(ask.endedJobsOf(user));
-  useTitle('Home');
+  useTitle(texts.home);
   const fault = [live, ended].find((each) => each.error && !each.data);
   if (fault) return <Fault error={fault.error} retry={() => void fault.refetch()} />;
   if (!live.data || !ended.data) return <Skeleton rows={8} />;
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Home</h1>
+      <h1 className="sr-only">{texts.home}</h1>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 lg:grid-cols-2">
         <div>
           <NeedsPart user={user} live={live.data.items} ended={ended.data.items} />
@@ -98,12 +100,12 @@ function NeedsPart({ user, live, ended }: { user: string; live: readonly JobSumm
   const found = needs({ user, live, ended, idle, alerts, now: useNow() });
   const many = Object.values(found).reduce((sum, each: unknown[]) => sum + each.length, 0);
   return (
-    <Part title="Needs you" aside={many > 0 && <span className="text-xs font-normal text-muted">{many}</span>}>
-      {many === 0 && <Nothing>Nothing does: no failure of the last day, no wait of an hour, no idle device, no alert.</Nothing>}
+    <Part title={texts.needs} aside={many > 0 && <span className="text-xs font-normal text-muted">{many}</span>}>
+      {many === 0 && <Nothing>{texts.nothing}</Nothing>}
       <ul>
         <FailedAndWaiting found={found} />
         {found.idle.slice(0, MOST).map((job) => (
-          <Line key={`idle ${job.job}`} mark={<Word tone="text-wait">◌ idle</Word>} name={<JobLink id={job.job} name={job.name} />} told={idleWords(job)} aside={<Ago at={job.since} />} />
+          <Line key={`idle ${job.job}`} mark={<Word tone="text-wait">{texts.idle}</Word>} name={<JobLink id={job.job} name={job.name} />} told={idleWords(job)} aside={<Ago at={job.since} />} />
         ))}
         {found.alerts.slice(0, MOST).map((alert) => (
           <AlertLine key={`${alert.source} ${alert.fingerprint}`} alert={alert} />
@@ -139,7 +141,7 @@ function AlertLine({ alert }: { alert: Alert }) {
   );
   const mark = (
     <Word tone={TONES[toneOf(alert.severity)]}>
-      {shapeOf(alert.severity)} {alert.severity || 'alert'}
+      {shapeOf(alert.severity)} {alert.severity || texts.alert}
     </Word>
   );
   return <Line mark={mark} name={name} told={said(alert)} aside={<Ago at={alert.since} />} />;
@@ -153,22 +155,22 @@ function More({ parts, user }: { parts: Needs; user: string }) {
     <p className="flex flex-wrap gap-4 px-2.5 pt-2 text-xs">
       {over(parts.failed) && (
         <Link to="/" search={{ user, state: 'failed', order: 'ended' }} className="link">
-          all {parts.failed.length} failed jobs
+          {counted(texts.allFailed, parts.failed.length)}
         </Link>
       )}
       {over(parts.waiting) && (
         <Link to="/" search={{ user, state: 'waiting' }} className="link">
-          all {parts.waiting.length} that wait long
+          {counted(texts.allWaiting, parts.waiting.length)}
         </Link>
       )}
       {over(parts.idle) && (
         <Link to="/idle" className="link">
-          all {parts.idle.length} with idle devices
+          {counted(texts.allIdle, parts.idle.length)}
         </Link>
       )}
       {over(parts.alerts) && (
         <Link to="/alerts" className="link">
-          all {parts.alerts.length} alerts
+          {counted(texts.allAlerts, parts.alerts.length)}
         </Link>
       )}
     </p>
@@ -180,28 +182,28 @@ function ChangesPart({ user, jobs }: { user: string; jobs: readonly JobSummary[]
   const found = known === null ? [] : changes(jobs, known);
   return (
     <Part
-      title="Since your last visit"
+      title={texts.sinceLastVisit}
       aside={
         known !== null && (
           <span className="text-xs font-normal text-muted">
             <Ago at={new Date(known).toISOString()} />
             {found.length > 0 && (
               <button type="button" className="link pl-3" onClick={() => know(Date.parse(found[0]!.at))}>
-                Seen
+                {texts.seen}
               </button>
             )}
           </span>
         )
       }
     >
-      {known === null && <Nothing>This is your first visit with this browser. On the next one it says what your jobs did meanwhile.</Nothing>}
-      {known !== null && found.length === 0 && <Nothing>None of your jobs started or ended.</Nothing>}
+      {known === null && <Nothing>{texts.firstVisit}</Nothing>}
+      {known !== null && found.length === 0 && <Nothing>{texts.noChange}</Nothing>}
       <ul>
         {found.slice(0, MOST).map(({ job, word, at }) => (
-          <Line key={job.id} mark={<Mark state={job.state} />} name={<JobLink id={job.id} name={job.name} />} aside={<>{word} <Ago at={at} /></>} />
+          <Line key={job.id} mark={<Mark state={job.state} />} name={<JobLink id={job.id} name={job.name} />} aside={<>{texts.changes[word]} <Ago at={at} /></>} />
         ))}
       </ul>
-      {found.length > MOST && <Nothing>And {found.length - MOST} more of your last jobs.</Nothing>}
+      {found.length > MOST && <Nothing>{counted(texts.moreChanges, found.length - MOST)}</Nothing>}
     </Part>
   );
 }
@@ -210,16 +212,16 @@ function JobsPart({ user, jobs, more }: { user: string; jobs: readonly JobSummar
   const shown = jobs.filter(({ state }) => !ENDED.has(state)).slice(0, MOST);
   return (
     <Part
-      title="Your jobs"
+      title={texts.jobs}
       aside={
         <Link to="/" search={{ user }} className="link text-xs font-normal">
-          all your jobs
+          {texts.allJobs}
         </Link>
       }
     >
       {shown.length === 0 && (
-        <Empty title="None of your jobs runs or waits" line="corral run -- python -c 'print(6 * 7)'">
-          Run one from a terminal, or use Submit above. It appears here at once.
+        <Empty title={texts.noJobs} line="corral run -- python -c 'print(6 * 7)'">
+          {texts.runOne}
         </Empty>
       )}
       <ul>
@@ -227,7 +229,7 @@ function JobsPart({ user, jobs, more }: { user: string; jobs: readonly JobSummar
           <Line key={job.id} mark={<Mark state={job.state} />} name={<JobLink id={job.id} name={job.name} />} told={why(job)} aside={<Ago at={job.startedAt ?? job.createdAt} />} />
         ))}
       </ul>
-      {(more || jobs.length > shown.length) && <Nothing>And {more ? 'further' : jobs.length - shown.length} jobs that run or wait.</Nothing>}
+      {(more || jobs.length > shown.length) && <Nothing>{more ? texts.furtherJobs : counted(texts.moreJobs, jobs.length - shown.length)}</Nothing>}
     </Part>
   );
 }
@@ -239,23 +241,23 @@ function QueuesPart({ user, jobs }: { user: string; jobs: readonly JobSummary[] 
   const scale = scaleOf(mine.flatMap((each) => each.standing ?? []), 'devices');
   return (
     <Part
-      title="Your queues"
+      title={texts.queues}
       aside={
         <Link to="/queues" className="link text-xs font-normal">
-          all queues
+          {texts.allQueues}
         </Link>
       }
     >
-      {queues.data && mine.length === 0 && <Nothing>No queue has a job of yours, is managed by you or comes from a group.</Nothing>}
+      {queues.data && mine.length === 0 && <Nothing>{texts.noQueue}</Nothing>}
       {mine.length > 0 && (
         <table className="grid-table">
           <thead>
             <tr>
-              <th>Queue</th>
-              <th className="w-[38%]">Devices</th>
-              <th className="num">Used</th>
-              <th className="num max-sm:hidden">Own</th>
-              <th className="num">Waiting</th>
+              <th>{texts.queue}</th>
+              <th className="w-[38%]">{texts.devices}</th>
+              <th className="num">{texts.used}</th>
+              <th className="num max-sm:hidden">{texts.own}</th>
+              <th className="num">{texts.waiting}</th>
             </tr>
           </thead>
           <tbody>

@@ -14,8 +14,13 @@ import { SearchField } from '../components/SearchField';
 import { UsageTabs } from '../components/UsageTabs';
 import { useTitle } from '../components/useTitle';
 import { matches, parts } from '../lib/idle';
+import { idle as texts } from '../texts/english/idle';
+import { filled } from '../texts/fill';
 
 const route = getRouteApi('/frame/idle');
+
+/** The part of a document that sets it. */
+const PART = 'idle';
 
 export function Idle() {
   const { q = '' } = route.useSearch();
@@ -24,27 +29,27 @@ export function Idle() {
   const { data: me } = useQuery(askMe);
   const [extending, setExtending] = useState<IdleJob | null>(null);
   const { now, before, dry } = parts((list.data?.items ?? []).filter((each) => matches(each, q)));
-  useTitle('Idle devices');
+  useTitle(texts.idleDevices);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Idle devices</h1>
+      <h1 className="sr-only">{texts.idleDevices}</h1>
       <UsageTabs />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
-        <SearchField label="Search jobs by name, user or queue" hint="Search name, user or queue" value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
+        <SearchField label={texts.searchJobsName} hint={texts.searchNameUser} value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
         <p className="text-xs text-muted">
-          {me?.role === 'admin' ? 'Jobs of this week whose owners were warned, those first that waste the most.' : 'Your jobs of this week, and those of queues that you manage, that left their devices idle.'}
+          {me?.role === 'admin' ? texts.ofThisWeek : texts.ofYours}
         </p>
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={5} height={30} />}
       {list.data && now.length + before.length + dry.length === 0 && (
-        <Empty title={q ? 'No such job leaves its devices idle' : 'No job leaves its devices idle'}>
-          The part <span className="font-mono text-xs">idle</span> of a queue or of the policy says which devices count as idle, when owners are warned, and what is done then.
+        <Empty title={q ? texts.noSuchJob : texts.noJobLeaves}>
+          {filled(texts.configured, { what: <span className="font-mono text-xs">{PART}</span> })}
         </Empty>
       )}
-      <Part title="Idle now" told="Devices that are used again end it." jobs={now} me={me} onExtend={setExtending} />
-      <Part title="Dry runs" told="They are reported to administrators; nothing is done." jobs={dry} me={me} onExtend={setExtending} />
-      <Part title="Over" told="The devices are in use again, or the job is over." jobs={before} me={me} onExtend={setExtending} />
+      <Part title={texts.idleNow} told={texts.devicesUsedAgain} jobs={now} me={me} onExtend={setExtending} />
+      <Part title={texts.dryRuns} told={texts.reportedAdministratorsNothing} jobs={dry} me={me} onExtend={setExtending} />
+      <Part title={texts.over} told={texts.devicesUseAgain} jobs={before} me={me} onExtend={setExtending} />
       <div className="flex justify-end pt-3">
         <CommandLine line="corral idle" />
       </div>

@@ -22,15 +22,17 @@ import { useTitle } from '../components/useTitle';
 import { nodesOfJobs, racks } from '../lib/cells';
 import { listLine } from '../lib/cli';
 import { marks } from '../lib/marks';
+import { list as texts } from '../texts/english/list';
+import { counted, fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/');
 
 export function Jobs() {
   const [lit, setLit] = useState('');
-  useTitle('Jobs');
+  useTitle(texts.jobs);
   return (
     <>
-      <h1 className="sr-only">Cluster and jobs</h1>
+      <h1 className="sr-only">{texts.clusterJobs}</h1>
       <ClusterPart lit={lit} onLight={setLit} />
       <JobsPart onLight={setLit} />
     </>
@@ -48,15 +50,15 @@ function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => 
   const marked = useMemo(() => marks(owners.data?.cell), [owners.data]);
   if (cluster.error && !cluster.data) return <Fault error={cluster.error} retry={() => void cluster.refetch()} />;
   return (
-    <section aria-label="Cluster" className="pt-5">
-      <h2 className="sr-only">Cluster</h2>
+    <section aria-label={texts.cluster} className="pt-5">
+      <h2 className="sr-only">{texts.cluster}</h2>
       <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
         {!cluster.data && <Skeleton rows={4} height={38} />}
         {cluster.data && map.length > 0 && <ClusterMap racks={map} marks={marked} lit={lit || selected || ''} onLight={onLight} />}
         {cluster.data && map.length === 0 && (
-          <Empty title="No machine is known yet" line="corral doctor">
-            The server has not found a node. The doctor says what is missing.
+          <Empty title={texts.noMachineKnown} line="corral doctor">
+            {texts.noNode}
           </Empty>
         )}
         <div className="min-w-0 min-[1080px]:border-l min-[1080px]:border-line min-[1080px]:pl-6">
@@ -88,7 +90,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
       return next;
     });
   return (
-    <section aria-label="Jobs" className="border-t border-line-strong">
+    <section aria-label={texts.jobs} className="border-t border-line-strong">
       <Filters filter={filter} onChange={change} />
       {picked.length > 0 && <Chosen jobs={picked} onStop={setStopping} onTag={setTagging} onNone={() => setChosen(new Set())} />}
       {stopping.length > 0 && (
@@ -122,10 +124,10 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
       <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
         {list.hasNextPage ? (
           <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {list.isFetchingNextPage ? 'Loading older jobs' : 'Show older jobs'}
+            {list.isFetchingNextPage ? texts.loadingOlderJobs : texts.showOlderJobs}
           </button>
         ) : (
-          <span className="pl-2.5 text-xs text-muted">{rows.length > 0 && 'These are all.'}</span>
+          <span className="pl-2.5 text-xs text-muted">{rows.length > 0 && texts.theseAreAll}</span>
         )}
         <span className="flex flex-wrap items-center gap-2">
           <CommandLine line={listLine(filter)} />
@@ -148,17 +150,17 @@ interface ChosenProps {
 function Chosen({ jobs, onStop, onTag, onNone }: ChosenProps) {
   const live = jobs.filter(({ state }) => !ENDED.has(state) && state !== 'stopping');
   return (
-    <div role="group" aria-label="Chosen jobs" className="sticky top-12 z-10 flex flex-wrap items-center gap-x-3 gap-y-1.5 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
-      <span role="status">{jobs.length.toLocaleString('en')} chosen</span>
-      <button type="button" className="btn btn-grave !h-7" disabled={live.length === 0} title={live.length === 0 ? 'All of them are over' : undefined} onClick={() => onStop(live)}>
-        Stop {live.length}
+    <div role="group" aria-label={texts.chosenJobs} className="sticky top-12 z-10 flex flex-wrap items-center gap-x-3 gap-y-1.5 border-y border-accent bg-accent-ground px-2.5 py-1.5 text-sm">
+      <span role="status">{counted(texts.chosen, jobs.length)}</span>
+      <button type="button" className="btn btn-grave !h-7" disabled={live.length === 0} title={live.length === 0 ? texts.allOver : undefined} onClick={() => onStop(live)}>
+        {fill(texts.stop, { count: live.length })}
       </button>
       <TensorBoardButton jobs={jobs} className="!h-7" />
       <button type="button" className="btn !h-7" onClick={() => onTag(jobs)}>
-        Tag {jobs.length}
+        {fill(texts.tag, { count: jobs.length })}
       </button>
       <button type="button" className="btn-bare" onClick={onNone}>
-        Choose none
+        {texts.chooseNone}
       </button>
     </div>
   );
@@ -168,15 +170,15 @@ function NoJobs({ filter, onClear }: { filter: JobFilter; onClear: () => void })
   const filtered = Object.values(filter).some(Boolean);
   if (!filtered)
     return (
-      <Empty title="No job has been submitted yet" line="corral run -- python -c 'print(6 * 7)'">
-        Run one from a terminal, or use Submit above. It appears here at once.
+      <Empty title={texts.noJobSubmitted} line="corral run -- python -c 'print(6 * 7)'">
+        {texts.runOne}
       </Empty>
     );
   return (
-    <Empty title="No job matches">
-      Each state, word, user, queue and tag that is chosen above leaves jobs out.{' '}
+    <Empty title={texts.noJobMatches}>
+      {texts.leftOut}{' '}
       <button type="button" className="link" onClick={onClear}>
-        Show all jobs
+        {texts.showAllJobs}
       </button>
     </Empty>
   );

@@ -10,6 +10,8 @@ import { QueueTabs } from '../components/QueueTabs';
 import { ReceiptTable } from '../components/Receipts';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
+import { receipts as texts } from '../texts/english/receipts';
+import { fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/receipts');
 
@@ -18,27 +20,27 @@ export function Receipts() {
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(overview.receipts(queue));
   const found = list.data?.pages.flatMap((page) => page.items) ?? [];
-  useTitle('Receipts');
+  useTitle(texts.receipts);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Receipts</h1>
+      <h1 className="sr-only">{texts.receipts}</h1>
       <QueueTabs queue={queue} />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
         <QueueChoice queue={queue} onChange={(next) => void navigate({ search: { queue: next }, replace: true })} />
-        {found.length > 0 && <span className="text-xs text-muted">the latest first{queue && `, given or caused by ${queue}`}</span>}
+        {found.length > 0 && <span className="text-xs text-muted">{queue ? fill(texts.latestFirstOf, { queue }) : texts.latestFirst}</span>}
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={6} />}
       {list.data && found.length === 0 && (
-        <Empty title="Nothing had to yield" line="corral queues">
-          A job that makes room for another, leaves a drained node or is suspended gets a receipt here and keeps its place in the queue.
+        <Empty title={texts.nothingYield} line="corral queues">
+          {texts.emptyNote}
         </Empty>
       )}
       {found.length > 0 && <ReceiptTable receipts={found} named />}
       <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
         {list.hasNextPage ? (
           <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {list.isFetchingNextPage ? 'Loading' : 'Show older receipts'}
+            {list.isFetchingNextPage ? texts.loading : texts.showOlderReceipts}
           </button>
         ) : (
           <span />

@@ -23,6 +23,8 @@ export const shared = part('shared', {
     stopped: 'stopped',
   },
   roles: { admin: 'admin', user: 'user' },
+  queue: 'Queue',
+  allQueues: 'all queues',
 });
 
 export const time = part('time', {
@@ -39,4 +41,13 @@ export const faults = part('faults', {
   ended: 'Your session had ended. Sign in, and do this again.',
   noReason: 'The server answered {status} without a reason.',
   noFile: 'A file of this page did not come.',
+});
+
+/** Words of the tabs that differ from the names of their pages. */
+export const tabs = part('tabs', {
+  shares: 'Shares',
+  usage: 'Usage',
+  use: 'Use and budgets',
+  people: 'Users and groups',
+  many: 'Many at once',
 });

@@ -1,0 +1,35 @@
+/** The texts of Home: what needs the reader, what changed, his jobs and queues. */
+
+import { part } from '../language';
+
+export const home = part('home', {
+  home: 'Home',
+  needs: 'Needs you',
+  nothing: 'Nothing does: no failure of the last day, no wait of an hour, no idle device, no alert.',
+  idle: '◌ idle',
+  alert: 'alert',
+  allFailed: { other: 'all {count} failed jobs' },
+  allWaiting: { other: 'all {count} that wait long' },
+  allIdle: { other: 'all {count} with idle devices' },
+  allAlerts: { other: 'all {count} alerts' },
+  sinceLastVisit: 'Since your last visit',
+  seen: 'Seen',
+  firstVisit: 'This is your first visit with this browser. On the next one it says what your jobs did meanwhile.',
+  noChange: 'None of your jobs started or ended.',
+  moreChanges: { other: 'And {count} more of your last jobs.' },
+  jobs: 'Your jobs',
+  allJobs: 'all your jobs',
+  noJobs: 'None of your jobs runs or waits',
+  runOne: 'Run one from a terminal, or use Submit above. It appears here at once.',
+  queues: 'Your queues',
+  allQueues: 'all queues',
+  noQueue: 'No queue has a job of yours, is managed by you or comes from a group.',
+  queue: 'Queue',
+  devices: 'Devices',
+  used: 'Used',
+  own: 'Own',
+  waiting: 'Waiting',
+  changes: { submitted: 'submitted', started: 'started', ended: 'ended' },
+  moreJobs: { other: 'And {count} jobs that run or wait.' },
+  furtherJobs: 'And further jobs that run or wait.',
+});
