@@ -18,7 +18,7 @@ from corral.model.requests import DeviceRequest, GangRequest
 from corral.scheduler import Policy, WorkReported, find_allot, find_policy
 from corral.scheduler.policy.allot import Target
 from corral.scheduler.policy.faults import CheckedAllot, PartFailed
-from corral.scheduler.policy.gavel.choice import choose
+from corral.scheduler.policy.gavel.choice import Choice, Running, choose
 from corral.scheduler.policy.gavel.demand import Demand, demands, relative_speeds
 from corral.scheduler.policy.gavel.part import TimeShares
 from corral.scheduler.policy.history import History
@@ -214,3 +214,53 @@ def test_without_scipy_the_policies_are_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InvalidInput, match="needs scipy"):
         find_policy("gavel")
     assert isinstance(TimeShares(), TimeShares) and find_allot("goodput")
+
+
+SECONDS = st.integers(0, 40).map(lambda number: number * 97.0)
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> Choice:
+    """A choice among some jobs on two models, of which some run and receive time."""
+    jobs = draw(st.integers(1, 9))
+    found, fractions, running = list[Demand](), list[tuple[float, float]](), list[Running]()
+    for number in range(jobs):
+        speeds = draw(st.sampled_from([(1.0, 0.5), (0.5, 1.0), (1.0, 1.0), (1.0, 0.0)]))
+        received = (draw(SECONDS), draw(SECONDS))
+        devices, on = draw(st.sampled_from([1, 1, 2])), draw(st.sampled_from([-1, 0, 1]))
+        found.append(Demand(JobId(f"j{number}"), 1, devices, speeds, 1.0, 0.0, 0.0, received, 0.0, 1.0, on))
+        fractions.append(draw(st.sampled_from([(0.0, 0.0), (0.25, 0.5), (0.5, 0.5), (1.0, 0.0), (0.1, 0.0)])))
+        if on >= 0:
+            leased_until = draw(st.sampled_from([-1.0, 300.0, 900.0]))
+            running.append(Running(number, draw(st.sampled_from([on, on, on, 1 - on, -1])), 0.0, leased_until))
+    room = draw(st.lists(st.integers(0, 5), min_size=2, max_size=2))
+    return Choice(found, fractions, room, ROUND, running)
+
+
+@settings(max_examples=examples(400))
+@given(choices(), SECONDS, st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=1, max_size=5))
+def test_a_choice_holds_as_long_as_it_says(made: Choice, now: float, parts: list[float]) -> None:
+    chosen = dict(made.at(now))
+    until = min(made.until, now + 100_000.0)
+    assert until >= now
+    for part in parts:
+        assert made.at(now + part * (until - now)) == chosen
+
+
+def test_a_choice_says_when_a_waiting_job_comes_first() -> None:
+    # a: 0.5 / (t + 180) is below b's 0.5 / (600 + 180) from t = 600 on.
+    waits, runs = (
+        Demand(JobId(name), 1, 1, (1.0,), 1.0, 0.0, 0.0, (had,), 0.0, 1.0) for name, had in (("b", 600.0), ("a", 0.0))
+    )
+    made = Choice([waits, runs._replace(on=0)], [(0.5,), (0.5,)], [1], ROUND, [Running(1, 0, 0.0, -1.0)])
+    assert made.at(0.0) == {"a": 0}
+    assert 590.0 < made.until < 600.0
+    assert made.at(601.0) == {"b": 0}
+
+
+def test_no_plan_is_made_while_the_choice_holds() -> None:
+    life = one_of_each()
+    life.submit(job("a", slow=0.5), job("b", slow=0.5))
+    life.settle(0.0)
+    again = life.plan().again_at
+    assert again is not None and again >= 300.0, "both keep their devices for a round"

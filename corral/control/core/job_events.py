@@ -268,7 +268,11 @@ class JobEvents:
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
         completion, placement = task.completion, task.placement
-        asked = next((role for role in job.terms.roles if role.role == task.role), None)
+        asked = None
+        for role in job.terms.roles:
+            if role.role == task.role:
+                asked = role
+                break
         self.pending.attempts[attempt] = AttemptWrite(
             id=attempt,
             node=placement.node if placement else "",
@@ -290,6 +294,8 @@ class JobEvents:
 
     def _model_of(self, placement: TaskPlacement) -> str:
         """The model of the devices of a placement; "" if they are of several, or its node is not known."""
+        if not self.world.cluster.names_models:
+            return ""
         models = self.world.cluster.device_models(placement.node)
         found = {models.get(index, "") for index in placement.devices}
         return found.pop() if len(found) == 1 else ""

@@ -376,6 +376,11 @@ class Cluster:
         at = self._engine_of(node)
         return {device.index: device.model for device in at[0].tree.nodes[at[1]].devices} if at is not None else {}
 
+    @property
+    def names_models(self) -> bool:
+        """Return whether any device, or slice of one, has a model."""
+        return any(index.tree.names_models for index in self.engines.values())
+
     def model_of(self, job: JobId) -> str:
         """Return the one model of all devices that a job holds; "" if they are of several, or it holds none."""
         if all(index.tree.models in ((), ("",)) for index in self.engines.values()):

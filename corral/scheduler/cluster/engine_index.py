@@ -9,6 +9,7 @@ from corral.model.inventory import Inventory, Node
 from corral.scheduler.cluster.allocation import Allocation, ExtraAllocation, Neighbours, named_columns
 from corral.scheduler.cluster.device_fraction import Shared
 from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.cluster.node_room import NodeStates
 from corral.scheduler.cluster.ranked_slots import Placing, slots_for
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.cluster.topology_tree import Tree
@@ -66,6 +67,8 @@ class EngineIndex:
         self._ranked: dict[tuple[TaskShape, int, int], Slots] = {}
         """The slots in the order of the *place* part that was last in force."""
         self._ranked_by: Placing | None = None
+        self.states: NodeStates | None = NodeStates()
+        """The states of nodes by which ranks are kept; a view of the engine has none."""
         self._recent: Slots | None = None
         """The last answer of `slots`; the same shape is mostly asked for again."""
 
@@ -290,8 +293,8 @@ class EngineIndex:
         )  # fmt: skip
 
     def consistent(self) -> bool:
-        """Return whether every cached room equals a recount."""
-        return all(
+        """Return whether every cached room, and state of a node, equals a recount."""
+        return (self.states is None or self.states.agrees(self)) and all(
             (found.ranked_by(self, placing) if placing else found.sync(self)).same_as(
                 slots_for(self, shape, size, depth, placing)
             )
@@ -325,6 +328,7 @@ class EngineIndex:
         twin._slots, twin._recent = {key: slots.copy() for key, slots in self._slots.items()}, None
         twin._ranked = {key: slots.copy() for key, slots in self._ranked.items()}
         twin.placing, twin._ranked_by = self.placing, self._ranked_by
+        twin.states = None if self.states is None else self.states.copy()
         return twin
 
 

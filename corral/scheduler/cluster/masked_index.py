@@ -31,6 +31,7 @@ class MaskedIndex(EngineIndex):
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
         self._ranked: dict[tuple[TaskShape, int, int], Slots] = {}
         self._ranked_by = base.placing
+        self.states = None  # processors of a node of which nothing is visible change without a note
         self._recent: Slots | None = None
         self.share()
 

@@ -49,6 +49,8 @@ class NodeRoom(NamedTuple):
 
 _MOST_KNOWN: Final = 8192
 """The most states of nodes that are kept for one engine, of about a kilobyte each."""
+_MOST_NUMBERED: Final = 1 << 14
+"""The most states of nodes whose numbers are kept; beyond it all are forgotten, and later ones get new numbers."""
 
 
 def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> NodeRoom:
@@ -76,6 +78,54 @@ def node_state(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> Hash
     if shared := index.shared.at.get(at):
         return (index.tree.alike[at], index.free[at], mask, takes, index.shareable(at), *shared.items())
     return (index.tree.alike[at], index.free[at], mask, takes)
+
+
+class NodeStates:
+    """A number for the present state of each node of an engine: its processors, and what is left of its devices.
+
+    Nodes with equal numbers differ at most by name, memory and health. A number stands for the same state for ever. It
+    follows the journal of the engine, and numbers each changed node once, however many shapes are ranked.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._known: dict[Hashable, int] = {}
+        self._next = 0
+        self._cursor = 0
+
+    def sync(self, index: EngineIndex) -> list[int]:
+        """Return the numbers by node position, after those that changed since the last call were numbered anew."""
+        numbers, begun = self._numbers, index.changes - len(index.journal)
+        if not numbers or self._cursor < begun:
+            self._numbers = numbers = [self._number(index, at) for at in range(len(index.free))]
+        elif self._cursor != index.changes:
+            for at in set(index.journal[self._cursor - begun :]):
+                numbers[at] = self._number(index, at)
+        self._cursor = index.changes
+        return numbers
+
+    def _number(self, index: EngineIndex, at: int) -> int:
+        state: Hashable = (index.cpu[at], index.tree.alike[at], index.free[at])
+        if shared := index.shared.at.get(at):
+            state = (state, index.shareable(at), *shared.items())
+        found = self._known.get(state)
+        if found is None:
+            if len(self._known) >= _MOST_NUMBERED:
+                self._known.clear()
+            found = self._known[state] = self._next
+            self._next += 1
+        return found
+
+    def agrees(self, index: EngineIndex) -> bool:
+        """Return whether the numbers equal those of nodes that are all numbered anew."""
+        return self.sync(index) == [self._number(index, at) for at in range(len(index.free))]
+
+    def copy(self) -> NodeStates:
+        """Return an independent copy, which gives the same numbers to what is known now."""
+        twin = NodeStates()
+        twin._numbers, twin._known = self._numbers[:], dict(self._known)
+        twin._next, twin._cursor = self._next, self._cursor
+        return twin
 
 
 def _devices(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> tuple[DeviceRoom, ...]:

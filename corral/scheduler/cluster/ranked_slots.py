@@ -7,12 +7,12 @@ fits does not depend on the part.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corral.scheduler.cluster.device_fraction import FractionSlots
-from corral.scheduler.cluster.node_room import node_room, node_state
+from corral.scheduler.cluster.node_room import node_room
 from corral.scheduler.cluster.shape_slots import SECOND, Slots
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class RankedSlots(Slots):
 
     def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing) -> None:
         self.placing: Placing = placing
-        self._ranks: dict[Hashable, int] = {}
-        """The ranks by `placing` of nodes with equal processors and devices, where the part ranks those alike."""
+        self._ranks: dict[tuple[int, int], int] = {}
+        """The ranks by `placing`, by the numbers of the states of nodes and the devices that fit there."""
+        self._apart: bool | None = None
+        """Whether nodes of one state are asked about one by one; None: not known yet."""
         super().__init__(index, shape, size, depth)
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
@@ -72,7 +74,7 @@ class RankedSlots(Slots):
             return self.sync(index)
         super().sync(index)
         if self.placing is not placing:
-            self.placing, self._ranks = placing, {}
+            self.placing, self._ranks, self._apart = placing, {}, None
             self._rank_all(index)
         return self
 
@@ -81,8 +83,21 @@ class RankedSlots(Slots):
         self._rank_all(index)
 
     def _rank_all(self, index: EngineIndex) -> None:
-        self._entries = [self._entry(index, at) if room else -1 for at, room in enumerate(self._kept)]
-        self._order = sorted(entry for entry in self._entries if entry >= 0)
+        numbers = self._numbers(index)
+        if numbers is None:
+            self._entries = [self._entry(index, at) if room else -1 for at, room in enumerate(self._kept)]
+        else:
+            known, masks, entries = self._ranks, self.masks, []
+            for at, room in enumerate(self._kept):
+                if not room:
+                    entries.append(-1)
+                    continue
+                rank = known.get((numbers[at], masks[at]))
+                if rank is None:
+                    rank = self._rank_of_state(index, at, numbers[at])
+                entries.append((rank * SECOND + min(room, SECOND - 1)) * SECOND + at)
+            self._entries = entries
+        self._order = sorted([entry for entry in self._entries if entry >= 0])
 
     def _update(self, index: EngineIndex, at: int) -> None:
         super()._update(index, at)
@@ -100,17 +115,32 @@ class RankedSlots(Slots):
 
     def _rank(self, index: EngineIndex, at: int) -> int:
         """Return the part's rank of a node; nodes that it ranks alike are asked about once."""
-        part, shape, mask = self.placing.part, self.shape, self.masks[at]
-        apart = shape.share is not None and shape.share.memory_bytes  # devices of different memory are told apart
-        if apart or not getattr(part, "ranks_alike", False):
-            return part.rank(shape, node_room(index, shape, mask, at), self.placing.context)
-        key, known = (index.cpu[at], node_state(index, shape, mask, at)), self._ranks
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MOST_RANKS:
-                known.clear()
-            found = known[key] = part.rank(shape, node_room(index, shape, mask, at), self.placing.context)
+        numbers = self._numbers(index)
+        if numbers is None:
+            return self._ask(index, at)
+        found = self._ranks.get((numbers[at], self.masks[at]))
+        return self._rank_of_state(index, at, numbers[at]) if found is None else found
+
+    def _numbers(self, index: EngineIndex) -> list[int] | None:
+        """Return the numbers of the states of nodes; None where nodes of one state may have different ranks."""
+        if self._apart is None:
+            share = self.shape.share  # bytes are another part of a device with more memory
+            self._apart = (share is not None and bool(share.memory_bytes)) or not getattr(
+                self.placing.part, "ranks_alike", False
+            )
+        return None if self._apart or index.states is None else index.states.sync(index)
+
+    def _rank_of_state(self, index: EngineIndex, at: int, number: int) -> int:
+        """Ask the part for the rank of a node whose state has a number, and keep it."""
+        if len(self._ranks) >= _MOST_RANKS:
+            self._ranks.clear()
+        found = self._ranks[number, self.masks[at]] = self._ask(index, at)
         return found
+
+    def _ask(self, index: EngineIndex, at: int) -> int:
+        return self.placing.part.rank(
+            self.shape, node_room(index, self.shape, self.masks[at], at), self.placing.context
+        )
 
     def same_as(self, other: Slots) -> bool:
         """Return whether both hold the same data; both must be in sync with their engines."""
@@ -125,7 +155,7 @@ class RankedSlots(Slots):
         """Return an independent copy that follows a copy of the engine."""
         twin = super().copy()
         assert isinstance(twin, RankedSlots)
-        twin.placing, twin._ranks = self.placing, dict(self._ranks)
+        twin.placing, twin._ranks, twin._apart = self.placing, dict(self._ranks), self._apart
         twin._entries, twin._order = self._entries[:], self._order[:]
         return twin
 

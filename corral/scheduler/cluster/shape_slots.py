@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SECOND = 1 << 24
 """The factor of a bucket key, first * SECOND + second; both parts stay below it."""
+_FEW = 64
+"""The most nodes whose bit sets are made one by one: numpy's calls take as long as 100 nodes in Python."""
 
 
 class Slots:
@@ -254,7 +256,12 @@ class Slots:
 
 def _bit_sets(keys: NDArray[np.int64]) -> dict[int, int]:
     """Return for each key except -1 the bit set of the positions that have it."""
-    out = {}
+    out: dict[int, int] = {}
+    if len(keys) <= _FEW:
+        for at, key in enumerate(keys.tolist()):
+            if key != -1:
+                out[key] = out.get(key, 0) | 1 << at
+        return out
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     for members in np.split(order, starts)[1:]:

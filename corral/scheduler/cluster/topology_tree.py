@@ -64,6 +64,8 @@ class Tree:
         first = dict(zip(reversed(self.alike), reversed(self.nodes), strict=True)).values()
         self.models = tuple(sorted({device.model for node in first for device in node.devices if device.parent < 0}))
         """The models of whole devices."""
+        self.names_models = any(device.model for node in first for device in node.devices)
+        """Whether any device, or slice of one, has a model."""
         self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
         """Whether any node has a PreferNoSchedule taint."""
         self.slice_conflicts = {at: found for at, node in enumerate(self.nodes) if (found := _slice_conflicts(node))}

@@ -84,7 +84,9 @@ class Allot(Protocol):
 class PreparedAllot(Allot, Protocol):
     """An *allot* part of which most work follows from events alone, so that a plan without an event need not repeat it.
 
-    An installed part is asked for `targets` at each plan.
+    An installed part is asked for `targets` at each plan. A built-in one may also have the method `targets_until`, which
+    says of what was prepared until when, in seconds since 1970, the targets that it gave last hold without an event. No
+    plan is made before that time for them alone.
     """
 
     def prepare(self, cluster: Cluster, gangs: Iterable[ElasticGang]) -> object:

@@ -8,10 +8,9 @@ of Fragmentation, ATC 2023. `corral/sim/compat/openb_placing.py` computes it as 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
@@ -58,9 +57,9 @@ class Expected:
     """The fragmentation by what is left: a cache; tasks of different shapes often leave the same."""
 
     @cached_property
-    def using_devices(self) -> tuple[tuple[Typical, int], ...]:
-        """Return the typical tasks that use devices, with their weights."""
-        return tuple((task, weight) for task, weight in self.typical if task.devices)
+    def using_devices(self) -> tuple[tuple[int, int, int, str, int], ...]:
+        """Return the fields of each typical task that uses devices, with its weight."""
+        return tuple((*task, weight) for task, weight in self.typical if task.devices)
 
     @cached_property
     def weight(self) -> int:
@@ -81,16 +80,16 @@ class Expected:
         amounts = sorted([amount for _, amount in left])
         above = [*accumulate(reversed(amounts), initial=0)]
         lost, count = above[-1] * self.weight, len(amounts)
-        for task, weight in self.using_devices:
-            if task.cpu > cpu:
+        for needed, devices, part, named, weight in self.using_devices:
+            if needed > cpu:
                 continue
-            if task.model:
-                usable = [amount for model, amount in left if amount >= task.part and model == task.model]
+            if named:
+                usable = [amount for model, amount in left if amount >= part and model == named]
                 number, sum_of_usable = len(usable), sum(usable)
             else:
-                number = count - bisect_left(amounts, task.part)
+                number = count - bisect_left(amounts, part)
                 sum_of_usable = above[number]
-            if number >= task.devices:
+            if number >= devices:
                 lost -= weight * sum_of_usable
         return lost
 
@@ -137,13 +136,15 @@ class FragmentationGradient:
 
         So they change seldom. O(kinds of running tasks + groups of equal waiting gangs).
         """
-        counts: Counter[Typical] = Counter()
+        counts: dict[Typical, int] = {}
         memory = _Memory(cluster)
         for request, number in waiting:
             for role in request.roles:
-                counts[_typical(role.cpu_millis, role.devices, memory)] += number * len(role.indexes)
+                task = _typical(role.cpu_millis, role.devices, memory)
+                counts[task] = counts.get(task, 0) + number * len(role.indexes)
         for (cpu_millis, ask), number in cluster.gangs.asked().items():
-            counts[_typical(cpu_millis, ask, memory)] += number
+            task = _typical(cpu_millis, ask, memory)
+            counts[task] = counts.get(task, 0) + number
         return Expected(_most_frequent(counts))
 
     def rank(self, shape: TaskShape, node: NodeRoom, context: object) -> int:
@@ -165,10 +166,10 @@ class FragmentationGradient:
         return [number for _, _, number in sorted(context.growths(shape, node))]
 
 
-def _most_frequent(counts: Counter[Typical]) -> tuple[tuple[Typical, int], ...]:
+def _most_frequent(counts: Mapping[Typical, int]) -> tuple[tuple[Typical, int], ...]:
     """Return the shapes that cover most tasks, each with its count rounded down to a power of two."""
-    graded = sorted(((1 << count.bit_length() - 1, task) for task, count in counts.items() if count), reverse=True)
-    total, covered, found = sum(weight for weight, _ in graded), 0, []
+    graded = sorted([(1 << count.bit_length() - 1, task) for task, count in counts.items() if count], reverse=True)
+    total, covered, found = sum([weight for weight, _ in graded]), 0, []
     for weight, task in graded[:MOST_TYPICAL]:
         if covered >= _COVERED * total:
             break
@@ -193,7 +194,15 @@ class _Memory:
 
 
 def _typical(cpu_millis: int, ask: DeviceRequest, memory: _Memory) -> Typical:
-    part, share = WHOLE_DEVICE, ask.share
-    if share is not None:
-        part = max(1, share.compute, share.memory, memory.part(share.memory_bytes) if share.memory_bytes else 0)
+    share = ask.share
+    if share is None or not share.memory_bytes:
+        return _typical_of(cpu_millis, ask)
+    part = max(1, share.compute, share.memory, memory.part(share.memory_bytes))
+    return Typical(cpu_millis, len(ask.ids) or ask.count, part, ask.model)
+
+
+@lru_cache(4096)
+def _typical_of(cpu_millis: int, ask: DeviceRequest) -> Typical:
+    """Return what a task asks for that names no bytes of a device."""
+    part = WHOLE_DEVICE if ask.share is None else max(1, ask.share.compute, ask.share.memory)
     return Typical(cpu_millis, len(ask.ids) or ask.count, part, ask.model)

@@ -259,12 +259,12 @@ class History:
             found.starts,
             found.since,
             found.progress,
-            tuple((*size, speed) for size, speed in found.throughput.items()),
+            tuple([(*size, speed) for size, speed in found.throughput.items()]) if found.throughput else (),
             found.gradient_noise,
             found.batch_size,
-            tuple((size, progress, seconds) for size, progress, seconds in found.regimes),
-            tuple(found.model_seconds.items()),
-            tuple(found.model_speeds.items()),
+            tuple([(size, progress, seconds) for size, progress, seconds in found.regimes]) if found.regimes else (),
+            tuple(found.model_seconds.items()) if found.model_seconds else (),
+            tuple(found.model_speeds.items()) if found.model_speeds else (),
         )
 
     def forget(self, job: JobId) -> None:

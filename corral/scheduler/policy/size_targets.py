@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from math import inf
 
 from msgspec import structs
 
@@ -51,6 +52,8 @@ class SizeTargets:
             raise failed("allot", allot, error) from error
         self.unchanged = last is not None and follows and self.by_job is last.by_job
         """Whether they are those of the plan before, in the same state of cluster and queue."""
+        self.until = allot.targets_until(self._prepared) if hasattr(allot, "targets_until") else -inf
+        """Until when they hold without an event, as far as it is known; in seconds since 1970."""
         same = last if self.unchanged else None
         self.surplus: list[list[Victim]] = self._surplus() if same is None else same.surplus
         """For each running gang with more tasks than its target, the tasks that it gives up."""
@@ -118,7 +121,10 @@ class SizeTargets:
         gang = self._cluster.gangs.by_job.get(job)
         if gang is None or not self.by_job[job].tasks:
             return []
-        spare = islice(gang.spare(), max(0, _staying(gang) - self.by_job[job].tasks))
+        beyond = _staying(gang) - self.by_job[job].tasks
+        if beyond <= 0:
+            return []
+        spare = islice(gang.spare(), beyond)
         return [Victim(gang, Rule.SHRINK, 0.0, (task,)) for task in spare]
 
 

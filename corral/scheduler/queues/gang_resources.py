@@ -74,3 +74,14 @@ def _devices(role: RoleRequest, queues: QueueTree, resource: str = "devices") ->
     if ask.share is None and not queues.has_slices:
         return DEVICE * (len(ask.ids) or ask.count)
     return wanted(ask, [each for tree in queues.trees for each in tree.kinds], resource)
+
+
+def smallest(request: GangRequest) -> GangRequest:
+    """Return the gang reduced to its minimum."""
+    extra = any(role.minimum < len(role.indexes) for role in request.roles)
+    return with_extra(request, 0) if extra and starts_anew(request) else request
+
+
+def starts_anew(request: GangRequest) -> bool:
+    """Return whether the gang has a minimum; growth of a running gang has none."""
+    return any(role.minimum for role in request.roles)

@@ -32,7 +32,7 @@ from corral.scheduler.preemption.consolidation import Migrations
 from corral.scheduler.preemption.return_estimate import ReturnEstimates
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.victim_search import Preemption
-from corral.scheduler.queues.gang_resources import asked, placed_amounts, with_extra
+from corral.scheduler.queues.gang_resources import asked, placed_amounts, smallest, starts_anew, with_extra
 from corral.scheduler.queues.queue_order import QueueOrder
 from corral.scheduler.queues.queue_tree import Refusal
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
@@ -66,6 +66,8 @@ class Cycle:
         """The nominated gangs that lost their nomination because others came first."""
         self._targets = targets
         self._queues = trial.cluster.queues
+        self._plain = self._queues.plain and not policy.preemption and not targets.by_job
+        """Whether nothing but room decides which gangs start: no bound of a queue, no target, and nobody yields."""
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._claimed = False
@@ -155,7 +157,7 @@ class Cycle:
     def _could_claim(self, request: GangRequest, place: Placer) -> bool:
         allowed = self._allowed(request)
         if isinstance(allowed, Reasons):
-            return self._preemption.fits_freed_place(_least(request), place)
+            return self._preemption.fits_freed_place(smallest(request), place)
         with self.trial.tentative():
             fits = place(self.trial, allowed) is not None
         return fits or self._preemption.fits_freed_place(allowed, place)
@@ -166,7 +168,7 @@ class Cycle:
             return
         allowed, marks = self._allowed(entry.request), self.trial.marks()
         if isinstance(allowed, Reasons):
-            allowed, placement = _least(entry.request), None
+            allowed, placement = smallest(entry.request), None
         else:
             placement = place(self.trial, allowed)
         if placement is not None:
@@ -234,8 +236,10 @@ class Cycle:
         if alike is not None and alike.passable and self._passes(entry.request):
             alike = None
         if alike is not None:
-            found: int | Reasons = alike.reasons
+            found: int | Reasons | None = alike.reasons
         else:
+            found = self._still_refused(group, entry.request)
+        if found is None:
             found = self._look(group, first, Run(group, first, partial(self._end, order, walk, at, first, other)))
         if isinstance(found, int):
             if walk.refused_at is not None:
@@ -249,6 +253,14 @@ class Cycle:
         walk.refused_at, walk.turn = changes, key[0]
         order.looked_at(at)
         return self._after_refusal(order, walk, first, found, alike)
+
+    def _still_refused(self, group: Group, request: GangRequest) -> Reasons | None:
+        """Return what a gang waits for if its group's last refusal is all that there is to it; None if it is not."""
+        known = group.verdict
+        if not (self._plain and isinstance(known, Verdict) and self._holds(known, request)):
+            return None
+        self._maybe_head(request, known.reasons)
+        return known.reasons
 
     @property
     def _changes(self) -> int:
@@ -351,8 +363,8 @@ class Cycle:
         first = run[0]
         known, request = self._known(group, first), self._allowed(first)
         if isinstance(request, Reasons):
-            return self._make_room(_least(first), request) or request
-        shape = _shape(group, first, request)
+            return self._make_room(smallest(first), request) or request
+        shape = group.shape if request is first else gang_shape(request)
         if request is not first:
             run = [request]
         if isinstance(known, Verdict) and self._holds(known, request):
@@ -395,7 +407,7 @@ class Cycle:
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (low, middle - 1) if self._refusal(with_extra(request, middle)) else (middle, high)
-        if low < 0 or (low == 0 and not _starts(request)):
+        if low < 0 or (low == 0 and not starts_anew(request)):
             refused = self._refusal(with_extra(request, low + 1))
             return Reasons(Reason(*refused)) if refused else request
         return request if low == extra else with_extra(request, low)
@@ -491,7 +503,7 @@ class Cycle:
         """Evict others for a gang that does not fit, or wait for those already leaving; None if neither applies."""
         if not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request):
             return None
-        if not _starts(request):
+        if not starts_anew(request):
             return None
         ask = asked(request, self._queues)
         if not self._preemption.may_have_victims(request, ask):
@@ -583,18 +595,3 @@ class Cycle:
     def _behind(self, why: str) -> Reasons:
         head = self.head.reservation.job if self.head.reservation else ""
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
-
-
-def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:
-    return group.shape if allowed is request else gang_shape(allowed)
-
-
-def _least(request: GangRequest) -> GangRequest:
-    """Return the gang reduced to its minimum."""
-    extra = any(role.minimum < len(role.indexes) for role in request.roles)
-    return with_extra(request, 0) if extra and _starts(request) else request
-
-
-def _starts(request: GangRequest) -> bool:
-    """Return whether the gang has a minimum; growth of a running gang has none."""
-    return any(role.minimum for role in request.roles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 import msgspec
 
@@ -33,6 +33,8 @@ ALIKE = 64
 """The most gangs per shape kept in a queue fork that answers a question about one gang."""
 _MANY_PLACES = 32
 """The most places with released resources checked one by one; above it every shape is retried."""
+_MOST_REVIEWS = 1000
+"""The most reviews that are left out where sizes stay as they are."""
 _FEW_SHAPES = 16
 _LOOKED_AT_AGAIN = 2
 
@@ -57,6 +59,12 @@ class Memory:
     """The sizes of elastic gangs in the last plan, with what holds of them until the next event."""
     next_look_at: float = inf
     """The time from which a plan may differ even without an event."""
+    again_at: float = inf
+    """When the next plan is due without an event: `next_look_at`, or the first review after it."""
+
+    def look_again(self, at: float, due: float = -inf) -> None:
+        """Note from when a plan may differ without an event, and when one is due if that is later."""
+        self.next_look_at, self.again_at = at, max(at, due)
 
     def head(self, queue: Queue, now: float) -> Reservation | None:
         """Return the reservation of the head of the last plan; searched now if that plan had no use for it.
@@ -126,17 +134,19 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     queue.arrange(policy.order, cluster.history, now, by_user=policy.fair and policy.fair_users)
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
-        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
+        return Plan(cluster.revision, again_at=_known(memory.again_at))
     if not queue.groups and not policy.reads_reports and not policy.changes_with_time:
         return _nothing_waits(cluster, queue, memory, inf)
     sizes = memory.sizes = SizeTargets(cluster, queue, policy.allot, now, memory.sizes)
     if sizes.unchanged and memory.seen == (cluster.revision, queue.revision) and _only_sizes_change(policy):
-        memory.next_look_at = now + policy.review_seconds
-        return Plan(cluster.revision, again_at=memory.next_look_at)
+        _review(memory, now, sizes.until, policy.review_seconds)
+        return Plan(cluster.revision, again_at=memory.again_at)
     trial = Trial(cluster)
     cycle = Cycle(trial, queue, policy, memory.reservation, now, sizes, memory.reserved_at)
     if not queue.groups and not cycle.shrinks:
-        return _nothing_waits(cluster, queue, memory, cycle.next_look_at)
+        _nothing_waits(cluster, queue, memory, cycle.next_look_at)
+        _leave_out_reviews(memory, sizes, policy, now)
+        return Plan(cluster.revision, again_at=_known(memory.again_at))
     _reconsider(trial, queue, memory)
     try:
         chosen = placing(policy.place, cluster, queue, now)
@@ -155,12 +165,28 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     memory.reservation, memory.reserved_at = cycle.head.known, cycle.head.reserved_at
     memory.refused = tuple(cycle.head.refused)
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
-    memory.next_look_at = cycle.next_look_at
     settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
+    memory.look_again(cycle.next_look_at)
+    if settled:
+        _leave_out_reviews(memory, sizes, policy, now)
     memory.seen = (cluster.revision, queue.revision) if settled else (-1, -1)
-    again = _known(cycle.next_look_at)
+    again = _known(memory.again_at)
     lapsed = tuple(sorted(cycle.lapsed))
     return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
+
+
+def _leave_out_reviews(memory: Memory, sizes: SizeTargets, policy: Policy, now: float) -> None:
+    """Leave out, after a settled plan, the reviews at which sizes certainly stay as they are."""
+    if memory.next_look_at < inf and _only_sizes_change(policy):
+        _review(memory, now, sizes.until, policy.review_seconds)
+
+
+def _review(memory: Memory, now: float, until: float, every: float) -> None:
+    """Have the next plan be made at the first of the reviews after `now` that is not before `until`."""
+    due = now + every
+    if until > due:
+        due = now + every * ceil(min((until - now) / every, _MOST_REVIEWS))
+    memory.look_again(min(max(until, now + every), due), due)
 
 
 def _only_sizes_change(policy: Policy) -> bool:
@@ -173,7 +199,8 @@ def _only_sizes_change(policy: Policy) -> bool:
 
 
 def _nothing_waits(cluster: Cluster, queue: Queue, memory: Memory, next_look_at: float) -> Plan:
-    queue.expected, memory.reservation, memory.next_look_at = set(), None, next_look_at
+    queue.expected, memory.reservation = set(), None
+    memory.look_again(next_look_at)
     memory.refused = ()
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
     memory.seen = (cluster.revision, queue.revision)

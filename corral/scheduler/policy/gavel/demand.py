@@ -129,15 +129,19 @@ def demands(
     return demands_at(cluster, asking(cluster, gangs, models, lease_seconds), models, now)
 
 
-def demands_at(cluster: Cluster, found: Iterable[Asking], models: Mapping[str, int], now: float) -> list[Demand]:
-    """Return the demands of these gangs at `now` (seconds since 1970)."""
-    return [_demand(cluster, each, list(models), now) for each in found]
+def demands_at(
+    cluster: Cluster, found: Iterable[Asking], models: Mapping[str, int], now: float, *, with_work: bool = True
+) -> list[Demand]:
+    """Return the demands of these gangs at `now` (seconds since 1970); without their work `done` and `left` are 0."""
+    return [_demand(cluster, each, list(models), now, with_work=with_work) for each in found]
 
 
-def _demand(cluster: Cluster, asking: Asking, names: Sequence[str], now: float) -> Demand:
+def _demand(cluster: Cluster, asking: Asking, names: Sequence[str], now: float, *, with_work: bool) -> Demand:
     request = asking.request
     known = cluster.history.of(request.job, now)
-    done, left = work(request, known, dict(zip(names, asking.speeds, strict=True)))
+    done = left = 0.0
+    if with_work:
+        done, left = work(request, known, dict(zip(names, asking.speeds, strict=True)))
     return Demand(
         job=request.job,
         tasks=asking.tasks,
@@ -146,7 +150,7 @@ def _demand(cluster: Cluster, asking: Asking, names: Sequence[str], now: float) 
         weight=1.0,
         submitted=request.submitted_at,
         age=max(0.0, now - request.submitted_at),
-        received=tuple(known.model_seconds.get(name, 0.0) for name in names),
+        received=tuple([known.model_seconds.get(name, 0.0) for name in names]),
         done=done,
         left=left,
         on=asking.on,

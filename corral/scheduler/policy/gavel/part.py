@@ -135,6 +135,11 @@ class TimeShares:
         assert isinstance(prepared, TimeSharing)
         return prepared.targets(cluster, now)
 
+    def targets_until(self, prepared: object) -> float:
+        """Return until when the targets that were given last hold, as far as it is known; in seconds since 1970."""
+        assert isinstance(prepared, TimeSharing)
+        return prepared.until
+
 
 class TimeSharing:
     """The gangs between two events: who is chosen changes only by what they receive meanwhile."""
@@ -166,6 +171,11 @@ class TimeSharing:
             }
         return self._targets
 
+    @property
+    def until(self) -> float:
+        """Return until when the targets that were given last hold; below 0 if that is not known."""
+        return -inf if self._choice is None else self._choice.until
+
     def _choice_at(self, cluster: Cluster, now: float) -> Choice:
         if self._choice is not None:
             return self._choice
@@ -173,7 +183,7 @@ class TimeSharing:
         if part.objective.changes_with_time:
             demands = demands_at(cluster, self._found, self._models, now)
             return Choice(demands, part.objective.fractions(demands, self._room), room, part.round_seconds)
-        begun = demands_at(cluster, self._found, self._models, -inf)
+        begun = demands_at(cluster, self._found, self._models, -inf, with_work=False)
         running = [
             Running(number, each.accrues, inf if each.since is None else each.since, each.leased_until)
             for number, each in enumerate(self._found)

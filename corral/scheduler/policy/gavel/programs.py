@@ -33,10 +33,12 @@ def max_min(
     device of a model is worth to a job. Speeds are by job and model, in any unit for each job. Two programs.
     """
     share = np.array(capacity, dtype=np.float64) / max(1, sum(capacity))
-    values = []
-    for row, count, weight in zip(speeds, devices, weights, strict=True):
+    asked = [(tuple(row), count, weight) for row, count, weight in zip(speeds, devices, weights, strict=True)]
+    of_kind = {}
+    for row, count, weight in dict.fromkeys(asked):
         equal = float(np.dot(row, share)) or 1.0
-        values.append(tuple(count * speed / (weight * equal) for speed in row))
+        of_kind[row, count, weight] = tuple([count * speed / (weight * equal) for speed in row])
+    values = [of_kind[kind] for kind in asked]
     return fairest(values, speeds, devices, capacity)[0]
 
 
