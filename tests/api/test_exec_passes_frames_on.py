@@ -60,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         running.service.task_connections.open_port = open_port  # type: ignore[method-assign]
         yield running
         running.loop.call_soon_threadsafe(closed.set)
-        done[0].result(10)
+        done[0].result(120)
 
 
 def test_bytes_sizes_and_the_exit_code_pass_both_ways(alice: Client) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 
 import httpx2
 import pytest
@@ -22,6 +22,7 @@ from corral.kernel.ids import JobId
 from tests.api.harness import Server, serving
 from tests.api.service_target import running
 from tests.api.test_services_of_jobs import Visited, path
+from tests.reserved import first_of_free
 
 HOST = "corral.test"
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -30,10 +31,8 @@ AUTHORITY = trustme.CA()
 
 
 def a_range(size: int = 24) -> range:
-    """Ports of which most are free."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        first = min(probe.getsockname()[1] + 1, 65_535 - size)
+    """Free ports that no other test process gets."""
+    first = first_of_free(size)
     return range(first, first + size)
 
 

@@ -114,6 +114,7 @@ def test_others_neither_see_nor_cancel_it(held: Held) -> None:
 def test_its_cancelling_ends_its_streams(held: Held) -> None:
     with held.http("alice") as http:
         where = http.post(WHAT_IF, json={}, headers=LATER).headers["location"]
+        until(held.control.begun.is_set)
         with http.stream("GET", f"{where}/events") as stream:
             seen = events(stream)
             next(seen)

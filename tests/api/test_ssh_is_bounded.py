@@ -8,6 +8,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncssh
 import pytest
 from starlette.websockets import WebSocket
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import connect, unix_connect
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
@@ -32,7 +33,7 @@ from corral.service.jobs.ssh_access import Entered
 from tests.api.harness import START, Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
 
-SECONDS = 90
+SECONDS = 300
 NAMES = iter(range(1000))
 SAYS: dict[tuple[str, ...], list[bytes | str]] = {}
 """What commands say, by their words: their output, and a last text frame of control."""
@@ -261,9 +262,11 @@ async def test_a_slow_hello_ends_the_connection(
 
 
 async def test_thousands_of_channels_are_refused_beyond_the_most(
-    server: Server, alice: Client, name: str, key: asyncssh.SSHKey
+    server: Server, alice: Client, name: str, key: asyncssh.SSHKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stand-in's commands never begin, so that each accepted channel stays open."""
+    # The stand-in answers on the loop that refuses the other channels, which takes a slow machine long.
+    monkeypatch.setattr("corral.front.unix_connect", partial(unix_connect, open_timeout=SECONDS))
     certificate, host = await asyncio.to_thread(given, alice, name, key)
 
     async def one(conn: asyncssh.SSHClientConnection) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,10 @@ async def test_a_listener_that_falls_behind_loses_its_queue_and_not_its_place() 
 
 def test_one_reader_serves_all_streams_and_ends_with_the_last(server: Server, alice: Client) -> None:
     tailer: Tailer = server.app.state.tailer
+    begun = time.monotonic()
+    while tailer._listeners:  # the streams of tests before this one have not left yet
+        assert time.monotonic() - begun < 120, len(tailer._listeners)
+        time.sleep(0.01)
     streams = []
     for _ in range(20):
         feed = alice._feed(timeout=120)

@@ -51,7 +51,7 @@ class Bridged:
             await self.house.abandon()
 
     async def until(self, holds: Callable[[], Any]) -> Any:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not (found := holds()):
                 assert self._running is None or not self._running.done(), self._running
                 await asyncio.sleep(0.01)

@@ -88,7 +88,7 @@ class Monitoring:
         token = json.loads(self._server.corral("token", "create", "prometheus", "-o", "json"))["token"]
         (self._folder / "corral.token").write_text(token)
         settings = yaml.safe_load((EXAMPLE / "prometheus.yml").read_text())
-        settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        settings["global"] = {"scrape_interval": "5s", "scrape_timeout": "5s", "evaluation_interval": "1s"}
         here = self._server.url.partition("://")[2]
         settings["scrape_configs"][0]["static_configs"] = [{"targets": [here, self.machine.address]}]
         settings["scrape_configs"].append({"job_name": "node", "static_configs": [{"targets": [self.node_exporter]}]})

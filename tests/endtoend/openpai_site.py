@@ -28,7 +28,7 @@ taskRoles:
     commands: [{command}]
 extras: {{submitFrom: tests}}
 """
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Site:

@@ -8,7 +8,10 @@ from tests.endtoend.platform import Job, Platform, on_devices, one
 
 pytestmark = pytest.mark.timeout(300)
 
-SAVES = 'mkdir -p "$CORRAL_CHECKPOINT"; echo step 1 > saved/part.tmp; mv saved/part.tmp saved/step1; sleep 1000'
+SAVES = (
+    'mkdir -p "$CORRAL_CHECKPOINT"; until [ -e GATE ]; do sleep 0.05; done; '
+    "echo step 1 > saved/part.tmp; mv saved/part.tmp saved/step1; sleep 1000"
+)
 
 
 def running(job: Job) -> bool:
@@ -22,8 +25,11 @@ def checkpoints(platform: Platform, job: Job) -> list[Job]:
 
 
 def test_who_saved_its_work_yields_first_also_after_a_restart_of_the_server(platform: Platform) -> None:
-    saver = platform.submit(on_devices("saver", 4, replicas=2, command=SAVES, checkpoint={"path": "saved"}))
+    gate = platform.folder / "both-run"
+    command = SAVES.replace("GATE", str(gate))
+    saver = platform.submit(on_devices("saver", 4, replicas=2, command=command, checkpoint={"path": "saved"}))
     platform.until(saver, running)
+    gate.touch()
     other = platform.submit(on_devices("other", 4, replicas=2))
     platform.until(other, running)
     platform.until(saver, lambda _: bool(checkpoints(platform, saver)))

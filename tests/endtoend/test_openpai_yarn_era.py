@@ -16,7 +16,7 @@ import pytest
 from tests.endtoend.platform import Platform
 from tests.waiting import pause
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Yarn:

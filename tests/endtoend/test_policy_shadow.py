@@ -63,7 +63,7 @@ def _until_control_knows(server: Platform, job: str) -> None:
 def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Platform) -> None:
     all_there = server.data.parent / "all-there"
     server.submit(on_devices("first", 4, command=f"until [ -e {all_there} ]; do sleep 0.1; done", maxDuration="1m"))
-    for name, seconds, longest in (("long", 4.5, "1h"), ("short", 3.0, "1m")):
+    for name, seconds, longest in (("long", 10.0, "1h"), ("short", 7.0, "1m")):
         server.submit(_sleeps(name, seconds, longest))
         _until_control_knows(server, name)
     all_there.touch()
@@ -114,9 +114,10 @@ def test_it_goes_on_beside_the_server_and_ctrl_c_shows_the_report(server: Platfo
     follows.send_signal(signal.SIGINT)
     followed, complaint = follows.communicate(timeout=60)
     assert follows.returncode == 0 and "Traceback" not in complaint, complaint
-    for told in (json.loads(said), json.loads(followed)):
-        assert told["problem"] == "" and told["candidate"] == "srtf"
-        assert told["total"]["inForce"]["started"] == told["total"]["candidate"]["started"]
+    lasted, told = json.loads(said), json.loads(followed)
+    assert lasted["problem"] == told["problem"] == "" and lasted["candidate"] == told["candidate"] == "srtf"
+    # The end of the one that lasts may come between the start in force and the candidate's.
+    assert told["total"]["inForce"]["started"] == told["total"]["candidate"]["started"]
 
 
 def _state(server: Platform) -> tuple[Any, ...]:

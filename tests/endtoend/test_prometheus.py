@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -174,8 +175,8 @@ def test_prometheus_reads_a_server_and_answers_the_questions_of_the_page(monitor
     ask = monitoring.ask
     used = _until("devices in use", lambda: ask('corral_devices{state="used"}'))
     assert [float(each["value"][1]) for each in used] == [3.0]
-    assert ask('up{job="corral"} == 1')
-    (waits,) = ask('corral_jobs_waiting{queue="research"}')
+    assert _until("the server is read", lambda: ask('up{job="corral"} == 1'))
+    (waits,) = _until("waiting jobs", lambda: ask('corral_jobs_waiting{queue="research"}'))
     assert waits["metric"]["reason"] == "not-enough-devices" and waits["value"][1] == "1"
     for query in _queries():
         ask(query)
@@ -209,7 +210,8 @@ def test_series_of_longer_ago_are_read_from_it(monitoring: Monitoring) -> None:
 
     held = _until("series", lambda: read("corral_queue_used", queue="research", resource="devices"))
     assert held == {"corral_queue_used": {3.0}}
-    assert max(filter(None, read("corral_scheduler_step_seconds_count")["corral_scheduler_step_seconds_count"])) > 1
+    steps = "corral_scheduler_step_seconds_count"
+    assert _until("steps", lambda: max(filter(None, read(steps).get(steps, ())), default=0) > 1)
     with pytest.raises(Unavailable, match="Prometheus answers 400: "):
         asyncio.run(reader.read(SeriesQuestion(0.0, 12_000 * 15.0, 15, ("corral_jobs",))))
 
@@ -219,8 +221,12 @@ def test_variables_of_the_boards_have_values(monitoring: Monitoring) -> None:
         for variable in board["templating"]["list"]:
             if variable["type"] == "query":
                 selector, _, label = variable["query"].removeprefix("label_values(").removesuffix(")").rpartition(", ")
-                found = monitoring.ask(_for_all(selector))
-                assert any(label in each["metric"] for each in found), (board["title"], variable["name"])
+                what = f"values of {variable['name']} in {board['title']}"
+                _until(what, partial(_has_label, monitoring, _for_all(selector), label))
+
+
+def _has_label(monitoring: Monitoring, query: str, label: str) -> bool:
+    return any(label in each["metric"] for each in monitoring.ask(query))
 
 
 def test_corral_tells_of_its_machine_what_the_node_exporter_tells(monitoring: Monitoring) -> None:
@@ -250,7 +256,8 @@ def test_an_alert_reaches_alertmanager_and_its_webhook_tells_corral(server: Plat
     def told(state: str) -> list[dict[str, Any]]:
         found = json.loads(server.corral("alerts", "-o", "json"))
         items = found["items"] if isinstance(found, dict) else found
-        return [each for each in items if each["name"] == "CorralDown" and each["state"] == state]
+        named = [each for each in items if each["name"] == "CorralDown" and each["labels"]["instance"] == where]
+        return [each for each in named if each["state"] == state]
 
     where = monitoring.machine.address
     _until("the machine is read", lambda: monitoring.ask(f'up{{instance="{where}"}} == 1'))

@@ -194,9 +194,9 @@ def test_a_task_whose_command_failed_is_a_new_host_to_the_launcher(agents: Agent
 
 def test_a_launcher_without_any_process_is_ended_once_all_tasks_are_there(agents: Agents) -> None:
     agents.start("join", "worker-1")
-    # Five seconds, as one may pass between two commands on a busy machine.
-    agents.lead("ssh worker-1 sleep 6; ssh worker-1 echo done; sleep 600", "--wait-for=2", "--idle-seconds=5")
-    assert agents.finish("worker-0") == (1, "corral agent: no process has run for 5 s; sh is ended\n")
+    # Ten seconds, as several may pass between two commands on a busy machine.
+    agents.lead("ssh worker-1 sleep 11; ssh worker-1 echo done; sleep 600", "--wait-for=2", "--idle-seconds=10")
+    assert agents.finish("worker-0") == (1, "corral agent: no process has run for 10 s; sh is ended\n")
     assert agents.finish("worker-1") == (0, "done\n")
 
 

@@ -146,7 +146,7 @@ def test_devices_are_looked_at_with_nvidia_smi_where_there_is_one(attempt: str, 
         tmp_path, "while :; do echo '0, 40, 20000, 80000'; echo '1, [N/A], 1, 2'; sleep 0.1; done", "nvidia-smi"
     )
     with process(attempt):
-        answer, _ = profiled(attempt, path, what="system", seconds=1)
+        answer, _ = profiled(attempt, path, what="system", seconds=5)
     first, second = read_system("worker-0", answer["text"]).devices
     assert (first.number, first.use, first.memory) == (0, 0.4, 0.25)
     assert (second.use, second.memory) == (-1, 0.5)

@@ -147,7 +147,7 @@ async def test_a_follower_goes_on_into_the_next_attempt_and_ends_with_the_task()
     first.end()
     third.write(b"two\n")
     said = b"\n[corral: attempt 0.0 ended: StopRequested (exit code -210); attempt 2.0 follows]\n"
-    assert await asyncio.wait_for(waiting, 30) == said
+    assert await asyncio.wait_for(waiting, 120) == said
     assert await anext(pieces) == b"two\n"
     task.over = True
     third.end()

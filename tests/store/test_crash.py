@@ -26,7 +26,7 @@ async def test_no_acknowledged_submit_is_lost_when_the_writer_is_killed(store_ur
     acknowledged: set[str] = set()
     for number in range(ROUNDS):
         acknowledged |= await asyncio.to_thread(_killed_round, store_url, number)
-    assert len(acknowledged) > ROUNDS
+    assert len(acknowledged) >= ROUNDS
     store = await open_store(store_url, clock=clock)
     try:
         await _check(store, acknowledged)

@@ -81,19 +81,21 @@ async def test_a_write_behind_one_that_takes_too_long_is_refused_and_never_store
 
 
 def _held_at_its_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Let each commit last until the returned event is set.
+    """Let each commit last until the returned event is set; deadlines count only from then on.
 
     A program that reads for ever does not block SQLite; an unresponsive disk does, which this imitates.
     """
-    release = asyncio.Event()
+    release, held = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
-    ring = store._writer._rung
+    ring, more = store._writer._rung, store.limits.more
 
     def hang(roles: frozenset[str]) -> None:
+        held.set()
         asyncio.run_coroutine_threadsafe(release.wait(), loop).result(120)
         ring(roles)
 
     monkeypatch.setattr(store._writer, "_rung", hang)
+    monkeypatch.setattr(store.limits, "more", lambda call: more(call) if held.is_set() else 60.0)
     return release
 
 

@@ -153,13 +153,16 @@ async def test_a_database_that_is_frozen_is_waited_for_no_longer_than_a_call_may
 
 
 async def test_a_write_that_may_have_happened_is_answered_so_and_its_key_settles_it(
-    store: Store, own_postgres: PostgresServer
+    store: Store, own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(own_postgres.url(f"test_{own_postgres._made}"), autocommit=True) as connection:
         connection.execute(_SLOW_COMMIT)
     job = msgspec.structs.replace(new_job(), idempotency_key="one")
-    async with asyncio.timeout(30):
-        with pytest.raises(Unavailable) as refused:
+    more = store.limits.more
+    async with asyncio.timeout(120):
+        with monkeypatch.context() as patched, pytest.raises(Unavailable) as refused:
+            patched.setattr(store.limits, "seconds", 1.0)  # from its commit on
+            patched.setattr(store.limits, "more", lambda call: more(call) if call.committing else 60.0)
             await store.submit(job)
     assert refused.value.code == "store-outcome-unknown"
     assert "Idempotency-Key" in refused.value.message
@@ -174,19 +177,20 @@ async def test_a_write_that_may_have_happened_is_answered_so_and_its_key_settles
 
 
 async def test_a_control_waits_for_a_frozen_database_no_longer_than_its_lease_lasts(
-    own_postgres: PostgresServer, clock: Ticking
+    own_postgres: PostgresServer, clock: Ticking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("corral.control.lease.LEASE_SECONDS", 10.0)  # a slow machine renews it in that time
     store = await open_store(own_postgres.create(), clock=clock, role="control")
     store.begin_to_serve("control")
     leadership = Leadership(store)
     try:
         await leadership.acquire()
         keeping = asyncio.create_task(leadership.keep())
-        slow = asyncio.create_task(store.read(lambda connection: connection.execute(text("SELECT pg_sleep(4)")).all()))
+        slow = asyncio.create_task(store.read(lambda connection: connection.execute(text("SELECT pg_sleep(11)")).all()))
         await slow
         assert leadership.left(), "a statement on a database that answers goes on for as long as the lease is renewed"
         own_postgres.freeze()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             with pytest.raises(Unavailable):
                 await store.load_live()
         assert leadership.left() < 1.0
@@ -203,7 +207,7 @@ async def test_a_control_waits_for_a_frozen_database_no_longer_than_its_lease_la
 _SLOW_COMMIT = """
     CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF (SELECT count(*) FROM idempotency) = 1 THEN PERFORM pg_sleep(8); END IF;
+        IF (SELECT count(*) FROM idempotency) = 1 THEN PERFORM pg_sleep(15); END IF;
         RETURN NULL;
     END $$;
     CREATE CONSTRAINT TRIGGER slowly AFTER INSERT ON idempotency DEFERRABLE INITIALLY DEFERRED

@@ -20,7 +20,7 @@ async def pair(store_url: str, tmp_path: Path, clock: Ticking) -> AsyncIterator[
     front = await open_store(store_url, clock=clock, run_folder=run, role="front")
     control = await open_store(store_url, clock=clock, run_folder=run, role="control")
     if front.dialect == "postgresql":  # the first wake-up means that listening has begun
-        assert await front.wakeup.wait(30) and await control.wakeup.wait(30)
+        assert await front.wakeup.wait(120) and await control.wakeup.wait(120)
     yield front, control
     await front.close()
     await control.close()
@@ -28,7 +28,7 @@ async def pair(store_url: str, tmp_path: Path, clock: Ticking) -> AsyncIterator[
 
 async def test_a_submit_wakes_control_and_a_commit_wakes_front(pair: tuple[Store, Store]) -> None:
     front, control = pair
-    waiting = asyncio.create_task(control.wakeup.wait(30))
+    waiting = asyncio.create_task(control.wakeup.wait(120))
     await asyncio.sleep(0)
     job = new_job()
     await front.submit(job)
@@ -37,10 +37,10 @@ async def test_a_submit_wakes_control_and_a_commit_wakes_front(pair: tuple[Store
     lease = await control.lead(ME)
     assert lease is not None
     await control.commit(batch(lease.epoch, jobs=(ended(job),)))
-    assert await front.wakeup.wait(30)
+    assert await front.wakeup.wait(120)
     await _drain(control)
     await front.add_intent(job.id, IntentKind.RESTART, actor="ann", at=START)
-    assert await control.wakeup.wait(30)
+    assert await control.wakeup.wait(120)
 
 
 async def test_a_ring_before_the_wait_counts_once(pair: tuple[Store, Store]) -> None:
@@ -48,7 +48,7 @@ async def test_a_ring_before_the_wait_counts_once(pair: tuple[Store, Store]) -> 
     await _drain(control)
     for _ in range(3):
         await front.submit(new_job())
-    assert await control.wakeup.wait(30)
+    assert await control.wakeup.wait(120)
     await _drain(control)
     assert not await control.wakeup.wait(0.01)
 
@@ -66,7 +66,7 @@ async def test_a_new_listener_takes_the_place_of_a_dead_one(store_url: str, tmp_
     front = await open_store(store_url, clock=clock, run_folder=tmp_path / "run", role="front")
     await _drain(control)
     await front.submit(new_job())
-    assert await control.wakeup.wait(30)
+    assert await control.wakeup.wait(120)
     await front.close()
     await control.close()
 
@@ -77,11 +77,11 @@ async def test_rings_that_nobody_reads_do_not_block_the_writer(tmp_path: Path, c
     for _ in range(2000):  # far more than a socket's queue holds
         front.wakeup.ring_after(frozenset({"control"}))
     assert (await front.submit(new_job())).created
-    assert await control.wakeup.wait(30)
+    assert await control.wakeup.wait(120)
     await front.close()
     await control.close()
 
 
 async def _drain(store: Store) -> None:
-    while await store.wakeup.wait(0.2):
+    while await store.wakeup.wait(1.0):
         pass

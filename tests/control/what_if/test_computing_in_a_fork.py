@@ -63,15 +63,17 @@ async def test_memory_is_bounded() -> None:
         await answer_of(lambda: bytes(bytearray(1 << 30))[:1], ForkLimits(memory=64 << 20))
 
 
-async def test_time_is_bounded_and_the_child_is_gone_then(tmp_path: Path) -> None:
+async def test_time_is_bounded_and_the_child_is_gone_then() -> None:
     def never() -> bytes:
-        (tmp_path / "pid").write_text(str(os.getpid()))
         while True:
             time.sleep(1)
 
+    fork = Fork(never, ForkLimits(seconds=0.5))
+    assert Path(f"/proc/{fork._pid}").exists()
     with pytest.raises(Unavailable, match=r"not answered in 0\.5 seconds"):
-        await answer_of(never, ForkLimits(seconds=0.5))
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+        await fork.answer()
+    await fork.end()
+    assert not Path(f"/proc/{fork._pid}").exists()
 
 
 async def test_a_caller_that_goes_ends_the_child(tmp_path: Path) -> None:

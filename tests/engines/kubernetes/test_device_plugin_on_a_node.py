@@ -75,7 +75,7 @@ class Plugin:
 
     def _ready(self) -> bool:
         with contextlib.suppress(Unavailable):
-            return check(self.node.home / "kubelet", DRIVER, READY, seconds=1)
+            return check(self.node.home / "kubelet", DRIVER, READY, seconds=30)
         return False
 
     def said(self, words: str) -> bool:

@@ -135,7 +135,7 @@ async def test_who_leads_again_has_what_was_copied_elsewhere_meanwhile(remote: M
 async def test_a_store_that_is_away_keeps_no_log_from_its_end(
     remote: Moody, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.engines.kubernetes.logs.copier._LAST_SECONDS", 0.5)
+    monkeypatch.setattr("corral.engines.kubernetes.logs.copier._LAST_SECONDS", 4.0)
     kubelet = Kubelet(BEFORE)
     await lead(kubelet, Machine(tmp_path / "one", remote.archive()))
     kubelet.lines += AFTER

@@ -206,6 +206,7 @@ async def test_an_apiserver_that_hangs_is_noticed_and_followed_again_when_it_goe
     async with reaching(plane.kubeconfig) as transport, following(transport, pace) as reflector:
         await make(transport, "before")
         await until(lambda: _true(len(reflector.items) == 1))
+        lists = reflector.lists
         os.kill(plane.apiserver.pid, signal.SIGSTOP)
         try:
             await until(lambda: _true(reflector.trouble is not None))
@@ -213,7 +214,7 @@ async def test_an_apiserver_that_hangs_is_noticed_and_followed_again_when_it_goe
             os.kill(plane.apiserver.pid, signal.SIGCONT)
         await make(transport, "after")
         await until(lambda: _true(len(reflector.items) == 2))
-        assert reflector.lists == 1
+        assert reflector.lists == lists
 
 
 async def test_what_a_real_apiserver_refuses_is_said_in_a_sentence(plane: ControlPlane) -> None:
@@ -269,7 +270,7 @@ async def test_an_apiserver_that_the_kubeconfig_does_not_trust_is_told_apart(
     path.write_text(yaml.safe_dump(config))
     async with reaching(path) as transport:
         with pytest.raises(Unavailable) as caught:
-            await transport.ask(Call("list", PODS, "x"), deadline=1.0)
+            await transport.ask(Call("list", PODS, "x"), deadline=60.0)
     assert caught.value.code == "kubernetes-certificate"
     assert caught.value.message.startswith("The cluster's certificate is not accepted, so Corral could not list pods")
     assert caught.value.details["sent"] is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -43,6 +44,7 @@ from tests.engines.kubernetes.faulty_server import (
     silent,
 )
 from tests.examples import examples
+from tests.reserved import free_port
 
 LIST = Call("list", PODS, "x")
 CREATE = Call("create", PODS, "x")
@@ -201,7 +203,7 @@ async def test_a_refusal_is_one_sentence_with_a_code(
             assert await transport.ask(CREATE, body=b"{}") == b"<html>nginx</html>"
             return
         with pytest.raises(error) as caught:
-            await transport.ask(CREATE, body=b"{}", deadline=2)
+            await transport.ask(CREATE, body=b"{}", deadline=60)
     assert caught.value.code == code
     assert sentence is None or caught.value.message == sentence
     assert "secret-one" not in str(caught.value) + str(caught.value.details)
@@ -253,18 +255,16 @@ async def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline(tmp
 
 async def test_a_read_on_a_dead_connection_is_tried_on_another_one_within_its_deadline(tmp_path: Path) -> None:
     async with reaching(tmp_path, silent, json({})) as (transport, server):
-        assert await transport.ask(LIST, deadline=3.0) == b"{}"
-    assert len(server.seen) == 2
+        assert await transport.ask(LIST, deadline=6.0) == b"{}"
+    assert len(server.seen) >= 2
 
 
 async def test_a_connection_that_is_refused_was_never_sent_and_is_tried_again(tmp_path: Path) -> None:
-    async with serving(json({})) as server:
-        url = server.url
-    transport = Transport(kubeconfig_access(str(kubeconfig(tmp_path, url))))
+    transport = Transport(kubeconfig_access(str(kubeconfig(tmp_path, f"http://127.0.0.1:{free_port()}"))))
     await transport.open()
     try:
         with pytest.raises(Unavailable) as caught:
-            await transport.ask(CREATE, body=b"{}", deadline=0.5)
+            await transport.ask(CREATE, body=b"{}", deadline=3.0)
     finally:
         await transport.close()
     assert caught.value.code == "kubernetes-unreachable"
@@ -325,14 +325,14 @@ async def test_a_stream_gives_what_comes_and_ends_with_the_server(tmp_path: Path
             assert b"".join([chunk async for chunk in chunks]) == b"a\nb\n"
 
 
-@pytest.mark.parametrize(("then", "error"), [("break", Unavailable), ("silence", IdleTimeout)])
+@pytest.mark.parametrize(("then", "idle", "error"), [("break", 60.0, Unavailable), ("silence", 2.0, IdleTimeout)])
 async def test_a_stream_that_breaks_off_or_falls_silent_is_an_error(
-    tmp_path: Path, then: str, error: type[CorralError]
+    tmp_path: Path, then: str, idle: float, error: type[CorralError]
 ) -> None:
     async with reaching(tmp_path, raw(b"a\n", then=then)) as (transport, _):
         got = b""
         with pytest.raises(error):
-            async with transport.stream(Call("watch", PODS), idle=0.2) as chunks:
+            async with transport.stream(Call("watch", PODS), idle=idle) as chunks:
                 async for chunk in chunks:
                     got += chunk
     assert got == b"a\n"
@@ -376,12 +376,15 @@ async def test_a_websocket_carries_bytes_both_ways(tmp_path: Path) -> None:
             assert await socket.receive_bytes() == b"\x00hello"
 
 
-async def test_people_who_fill_all_websockets_leave_the_watches_their_places(tmp_path: Path) -> None:
-    limits = ConnectionLimits(streams=1, sessions=2, deadline_seconds=0.5)
+async def test_people_who_fill_all_websockets_leave_the_watches_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = ConnectionLimits(streams=1, sessions=2, deadline_seconds=60.0)
     async with reaching(tmp_path, echo, echo, json({}), limits=limits) as (transport, _):
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(2):
                 await stack.enter_async_context(transport.websocket(EXEC, params=[], protocols=("v5.channel.k8s.io",)))
+            monkeypatch.setattr(transport, "_limits", dataclasses.replace(limits, deadline_seconds=0.5))
             with pytest.raises(Unavailable):
                 async with transport.websocket(EXEC, params=[], protocols=("v5.channel.k8s.io",)):
                     raise AssertionError("no connection may be made")

@@ -50,7 +50,7 @@ class World:
         sender = Sender(
             clock=self.clock,
             key=KEY,
-            poster=Poster(read_networks("127.0.0.0/8"), seconds=5.0),
+            poster=Poster(read_networks("127.0.0.0/8"), seconds=60.0),
             services=Services(read_networks("127.0.0.0/8")),
             mailer=SmtpMailer(self.mail.url, "corral@example.org") if mail else None,
             open_channel=opened,

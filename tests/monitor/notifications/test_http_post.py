@@ -13,6 +13,7 @@ from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.notifications.destinations import read_networks
 from corral.monitor.notifications.http_post import Poster, resolve
 from tests.monitor.notifications.receivers import Receiver, receiving
+from tests.reserved import free_port
 
 HERE = read_networks("127.0.0.0/8")
 
@@ -83,8 +84,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused_as_one_that_doe
 
 
 async def test_an_address_that_a_name_leads_to_is_not_told_when_nobody_listens() -> None:
-    async with receiving() as made:
-        port = made.port
+    port = free_port()
     with pytest.raises(Unavailable, match=r"^inner\.example cannot be reached: Connection refused\.$"):
         await Poster(HERE, resolve=Answers(["127.0.0.1"])).post(f"http://inner.example:{port}/", b"{}", {})
 
@@ -154,10 +154,8 @@ async def test_a_silent_receiver_is_given_up_in_time(receiver: Receiver) -> None
 
 
 async def test_a_receiver_that_is_down_is_tried_later() -> None:
-    async with receiving() as made:
-        url = made.url
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1 cannot be reached"):
-        await Poster(HERE).post(url, b"{}", {})
+        await Poster(HERE).post(f"http://127.0.0.1:{free_port()}/", b"{}", {})
 
 
 async def test_certificates_are_checked_against_the_name_although_the_address_is_used() -> None:

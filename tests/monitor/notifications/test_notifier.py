@@ -18,7 +18,7 @@ from corral.monitor.notifications import notifier as module
 from corral.monitor.notifications.notifier import Notifier, Waiting
 from corral.service.alerts.webhook import told_alerts
 from tests.monitor.notifications.conftest import KEY, SIGNING, URL, World
-from tests.monitor.notifications.receivers import receiving
+from tests.reserved import free_port
 
 
 async def begun(world: World) -> Notifier:
@@ -229,8 +229,7 @@ async def test_a_wrong_address_is_told_in_one_sentence_and_not_tried_again(
 async def test_a_dead_webhook_holds_up_nobody_else_and_its_own_messages_wait(world: World) -> None:
     dead = await world.add("dead", "webhook", "failed")
     await world.add("hook", "webhook", "failed")
-    async with receiving() as gone:
-        world.addresses[dead.id] = gone.url
+    world.addresses[dead.id] = f"http://127.0.0.1:{free_port()}/"
     notifier = await begun(world)
     for number in range(4):
         await world.tell(await world.job(f"job-{number}"), "job.completed", code=3)

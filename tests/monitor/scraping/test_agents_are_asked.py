@@ -245,7 +245,7 @@ async def test_a_failing_agent_is_told_once_and_when_it_answers_again() -> None:
     takes = Takes()
     takes.refuse = "It is no node of an engine."
     async with at(answering(whole(GOOD))) as address:
-        scraper = Scraper(lambda: [address], takes, seconds=0.01)
+        scraper = Scraper(lambda: [address], takes, seconds=0.01, patience=3600.0)
         with capture_logs() as said:
             async with running(scraper):
                 await takes.until(lambda: scraper._failures.get(Target(address, "127.0.0.1"), 0) >= 3)
