@@ -245,8 +245,9 @@ def explain_command(job: str, output: str) -> None:
 def stop_command(jobs: Sequence[str], wait: bool) -> None:
     """Stop jobs, or all jobs of an array: tasks get the stop signal, and are killed after their grace period."""
     with connect() as client:
-        stopped = [client.stop(job) for job in each_job(client, jobs, live=True)]
-        for job in stopped:
+        stopped = []
+        for ref in each_job(client, jobs, live=True):
+            stopped.append(job := client.stop(ref))
             say(f"{job['name']} ({job['id']}) is being stopped.")
         if wait:
             for job in stopped:
