@@ -12,6 +12,7 @@ import click
 from corral.cli.connection import connect
 from corral.cli.csv_cells import csv_cell
 from corral.cli.output import FORMATS, say, show, table
+from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.client.schema import EfficiencyReport, EfficiencySum, JobEfficiency, RoleEfficiency
@@ -65,8 +66,14 @@ def efficiency_command(job: str, user: str, queue: str, begin: str, end: str, ou
         say(f"No job ran {period}.")
         return
     click.echo(report_text(report))
-    more = f" {report['leftOut']} further jobs count in the sums alone." if report["leftOut"] else ""
-    say(f"Jobs that ran {period}.{more}")
+    say(f"Jobs that ran {period}.{left_out_words(report['leftOut'])}")
+
+
+def left_out_words(left_out: int) -> str:
+    """Say how many jobs are in the sums without a line of their own."""
+    if not left_out:
+        return ""
+    return f" {counted(left_out, 'further job')} {'counts' if left_out == 1 else 'count'} in the sums alone."
 
 
 def _show_job(job: JobEfficiency, output: str) -> None:
