@@ -47,6 +47,16 @@ def test_a_journal_is_given_to_replay_without_a_command(journal: Path, capsys: p
     assert f"Did you mean corral replay run {str(journal)[:100]}?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["usage", "efficiency"])
+def test_a_time_that_is_none_names_its_option(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("usage_report", "efficiency"):
+        monkeypatch.setattr(f"corral.cli.{module}.connect", Secrets)
+    assert run([command, "--from", "yesterday"]) == 2
+    assert "--from 'yesterday' is not a time; write it as" in capsys.readouterr().err
+
+
 def test_what_is_neither_machines_nor_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("submitted,seconds,devices\n0,3600,8\n")
