@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corral.api.json_responses import Json, refusal
+from corral.api.pattern_words import refused_parameter
 from corral.api.tenants import ErrorShape, shape_for
 from corral.kernel.errors import CorralError
 
@@ -52,5 +53,9 @@ async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
     where = ".".join(str(part) for part in first.get("loc", ())[1:]) or "the call"
     if (shape := _shape(request)) is not None:
         return shape.invalid_parameter(where[:100], str(first.get("msg", "it is malformed")))
-    message = f"The parameter {where[:100]} cannot be used: {first.get('msg', 'it is malformed')}."
+    pattern = (first.get("ctx") or {}).get("pattern")
+    if pattern and isinstance(value := first.get("input"), str):
+        message = refused_parameter(where[:100], value, str(pattern))
+    else:
+        message = f"The parameter {where[:100]} cannot be used: {first.get('msg', 'it is malformed')}."
     return Json({"code": "invalid-parameter", "message": message}, status_code=422)

@@ -13,6 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from corral.api.connection_limits import TOO_MANY
+from corral.api.pattern_words import refused_field
 from corral.api.schemas import REFERENCE
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.workers.pool import BUSY, TOO_MUCH
@@ -83,7 +84,7 @@ def read_json(body: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidInput("invalid-body", f"The body does not fit: {error}.") from None
+        raise InvalidInput("invalid-body", refused_field(str(error)) or f"The body does not fit: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput("malformed-body", f"The body is not JSON: {error}.") from None
 

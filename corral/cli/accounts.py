@@ -13,6 +13,7 @@ from corral.cli.connection import connect
 from corral.cli.output import age, fields, output_option, say, show, table
 from corral.cli.paging import items
 from corral.cli.priority_options import PRIORITY, max_priority_option
+from corral.kernel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from corral.client.schema import SignedIn
@@ -347,6 +348,9 @@ def set_secret(name: str) -> None:
         value = click.prompt("Value", hide_input=True, err=True)
     else:
         value = sys.stdin.read().removesuffix("\n")
+    if not value:
+        message = f"Standard input is empty, so {name} was not stored; did the program before the pipe fail?"
+        raise InvalidInput("empty-secret", message)
     with connect() as client:
         client.put_secret(name, value)
     say(f"{name} is sealed.")

@@ -22,6 +22,7 @@ from corral.cli.node_health import (
     show_health,
     validate_command,
 )
+from corral.cli.node_names import node_named
 from corral.cli.node_use import NodeRow, NodeUse
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.paging import items
@@ -46,7 +47,7 @@ class Nodes(CommandGroup):
 @output_option
 @click.pass_context
 def nodes_command(context: click.Context, others: bool, health: bool, output: str) -> None:
-    """List nodes, their devices and the jobs that hold them; with a NAME (engine/node), the devices of one node."""
+    """List nodes, their devices and the jobs that hold them; with a NAME (node or engine/node), the devices of one node."""
     context.obj = output
     if context.invoked_subcommand is None:
         _show("", output, others=others, health=health)
@@ -76,7 +77,7 @@ def _show(name: str, output: str, *, others: bool, health: bool = False) -> None
             show_health(client, output)
             return
         if name:
-            node = client.node(name)
+            node = client.node(node_named(client, name))
             if not show(node, output, names=[node["name"]]):
                 click.echo(_devices(node))
             return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corral.cli.connection import connect
+from corral.cli.node_names import node_named
 from corral.cli.output import output_option, paint, say, show, table
 from corral.kernel.units import counted
 
@@ -28,7 +29,7 @@ _NODES_AT_ONCE = 50
 )
 @output_option
 def timeline_command(node: str, hours: float, output: str) -> None:
-    """Show which jobs were on the devices of nodes, or of one NODE (engine/node), and which are expected to be.
+    """Show which jobs were on the devices of nodes, or of one NODE (node or engine/node), and which are expected to be.
 
     What is expected is one course of the forecast, in which run times are drawn from those of ended jobs.
     """
@@ -36,6 +37,7 @@ def timeline_command(node: str, hours: float, output: str) -> None:
     begin, end = (now + timedelta(hours=each) for each in (-hours, hours))
     pages: list[DeviceTimeline] = []
     with connect() as client:
+        node = node_named(client, node) if node else ""
         after = ""
         while True:
             page = client.device_timeline(

@@ -12,6 +12,8 @@ import click
 from corral.cli.connection import connect
 from corral.cli.csv_cells import csv_cell
 from corral.cli.output import FORMATS, say, show, table
+from corral.cli.times import time_of
+from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.client.schema import EfficiencyReport, EfficiencySum, JobEfficiency, RoleEfficiency
@@ -41,7 +43,7 @@ def efficiency_command(job: str, user: str, queue: str, begin: str, end: str, ou
 
     Of one job it says so in sentences, with the smaller request that would have done. Without JOB it lists the jobs with
     the most device-hours of a user, a queue, or all that you may see. What was not measured is left empty. A TIME is a
-    day (2026-11-01, in UTC) or of the form 2026-11-27T10:00:00Z.
+    day (2026-11-01, in UTC), of the form 2026-11-27T10:00:00Z, or so long ago (12h).
 
     \b
     corral efficiency trainer
@@ -54,6 +56,7 @@ def efficiency_command(job: str, user: str, queue: str, begin: str, end: str, ou
         if job:
             _show_job(client.efficiency(job), output)
             return
+        begin, end = time_of("--from", begin), time_of("--to", end)
         report = client.efficiency_report(user=user, queue=queue, begin=begin, end=end)
     if output == "csv":
         _write_csv(report["items"])
@@ -65,8 +68,14 @@ def efficiency_command(job: str, user: str, queue: str, begin: str, end: str, ou
         say(f"No job ran {period}.")
         return
     click.echo(report_text(report))
-    more = f" {report['leftOut']} further jobs count in the sums alone." if report["leftOut"] else ""
-    say(f"Jobs that ran {period}.{more}")
+    say(f"Jobs that ran {period}.{left_out_words(report['leftOut'])}")
+
+
+def left_out_words(left_out: int) -> str:
+    """Say how many jobs are in the sums without a line of their own."""
+    if not left_out:
+        return ""
+    return f" {counted(left_out, 'further job')} {'counts' if left_out == 1 else 'count'} in the sums alone."
 
 
 def _show_job(job: JobEfficiency, output: str) -> None:

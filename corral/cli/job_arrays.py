@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from corral.cli.paging import items
@@ -71,11 +71,14 @@ def one_job(client: Client, ref: str) -> Iterator[None]:
         raise NotFound("job-is-array", message) from None
 
 
-def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -> Iterable[str]:
-    """Yield the jobs named by `refs`; an array yields its jobs, limited to live (or, if `live` is False, ended) ones.
+def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -> Sequence[str]:
+    """Return the jobs named by `refs`, each once; an array gives its jobs, limited to live (or, if False, ended) ones.
+
+    All names are resolved before the caller changes any job: a name that is not there changes none.
 
     Raises NotFound, and Conflict for an array without such a job.
     """
+    jobs: dict[str, str] = {}
     for ref in refs:
         found = job_or_array(client, ref)
         if isinstance(found, list):
@@ -85,9 +88,11 @@ def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -
             if not wanted:
                 message = f"No job of {ref} is over ({counted_states(found)}); stop them first, or use --stop."
                 raise Conflict("job-live", message)
-            yield from wanted
+            for job in wanted:
+                jobs.setdefault(job, job)
         else:
-            yield ref
+            jobs.setdefault(found["id"], ref)
+    return list(jobs.values())
 
 
 def counted_states(jobs: Sequence[JobSummary]) -> str:

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corral.cli.output import age, devices_of, fields, paint, part_words, span, state, table
+from corral.model.exits import NEVER_RETRIED, SUCCEEDED
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobDetail
+    from corral.client.schema import ExitView, JobDetail, TaskRecord
 
 _SHOWN = 40
+_TASK_WORDS: Final = {
+    "creation-pending": "waiting",
+    "creation-requested": "waiting",
+    "preparing": "starting",
+    "deletion-pending": "stopping",
+    "deleting": "stopping",
+    "attempt-completed": "waiting",
+}
+_COUNTED = ("waiting", "running", "succeeded", "failed", "stopped")
 _OPENED = 4
 """Services whose commands are shown."""
 
 
-def detail_text(job: JobDetail) -> str:
-    """Return a job's details as text that fits a screen."""
-    parts = [_head(job), _reasons(job), _exit(job), _placement(job), _receipts(job), _links(job)]
+def detail_text(job: JobDetail, tasks: Sequence[TaskRecord] = ()) -> str:
+    """Return a job's details as text that fits a screen; `tasks` say how its tasks ended."""
+    parts = [_head(job), _reasons(job), _exit(job), _placement(job, tasks), _receipts(job), _links(job)]
     return "\n\n".join(part for part in parts if part)
 
 
 def _head(job: JobDetail) -> str:
     tasks = job["tasks"]
-    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in ("waiting", "running", "succeeded", "failed") if tasks[kind])
+    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in _COUNTED if tasks.get(kind))
     pairs: dict[str, object] = {
         "Name": paint(job["name"], bold=True),
         "Id": job["id"],
@@ -132,8 +143,11 @@ def _exit(job: JobDetail) -> str:
     end = job["exit"]
     if end is None:
         return ""
+    said = (
+        "" if end["class"] == "unknown" else f", {end['class']}"
+    )  # nothing is known of the retry class, not of the code
     colour = "green" if end["class"] == "succeeded" else "red"
-    line = f"{paint('Ended:', colour, bold=True)} {end['phrase']} (exit code {end['code']}, {end['class']})"
+    line = f"{paint('Ended:', colour, bold=True)} {end['phrase']} (exit code {end['code']}{said})"
     if end["message"]:
         line += "\n  " + end["message"].replace("\n", "\n  ")
     if job["state"] == "failed":
@@ -141,14 +155,29 @@ def _exit(job: JobDetail) -> str:
     return line
 
 
-def _placement(job: JobDetail) -> str:
+def task_word(kept: str, end: ExitView | None) -> str:
+    """Return a task's state in the words for jobs: a completed task succeeded, failed or was stopped."""
+    if kept != "completed" or end is None:
+        return _TASK_WORDS.get(kept, kept)
+    if end["code"] == SUCCEEDED:
+        return "succeeded"
+    return "stopped" if end["code"] in NEVER_RETRIED else "failed"
+
+
+def _ending(end: ExitView | None) -> str:
+    return "" if end is None or end["code"] == SUCCEEDED else f"{end['phrase']} ({end['code']})"
+
+
+def _placement(job: JobDetail, tasks: Sequence[TaskRecord]) -> str:
     placed = job.get("placement", [])
     if not placed:
         return ""
+    ends = {(task["role"], task["index"]): task["exit"] for task in tasks if task["state"] == "completed"}
     rows = [
         (
             f"{task['role']}-{task['index']}",
-            task["state"],
+            state(task_word(task["state"], ends.get((task["role"], task["index"])))),
+            *((_ending(ends.get((task["role"], task["index"]))),) if ends else ()),
             "" if task.get("rank") is None else task["rank"],
             task["node"],
             ",".join(str(device) for device in task["devices"]) + part_words(task.get("share")),
@@ -157,7 +186,7 @@ def _placement(job: JobDetail) -> str:
         )
         for task in placed[:_SHOWN]
     ]
-    text = table(("TASK", "STATE", "RANK", "NODE", "DEVICES", "HOST", "PORTS"), rows)
+    text = table(("TASK", "STATE", *(("EXIT",) if ends else ()), "RANK", "NODE", "DEVICES", "HOST", "PORTS"), rows)
     rest = job["tasks"]["total"] - len(rows)
     notes = "".join(f"\nNote: {note}" for note in job.get("notes", ()))
     return text + (f"\n… and {rest} more; corral get -o json shows them" if rest > 0 else "") + notes

@@ -13,17 +13,19 @@ from corral.cli.connection import connect
 from corral.cli.estimates import estimate_text, forecast_text
 from corral.cli.job_arrays import counted_states, each_job, job_or_array, one_job
 from corral.cli.output import age, devices_of, output_option, paint, say, show, state, table
-from corral.cli.paging import one_page
+from corral.cli.paging import items, one_page
 from corral.cli.times import time_of
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobSummary
+    from corral.client.schema import JobDetail, JobSummary
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
 _SHOWN = 50
 _MOST = 100_000
 """Jobs listed at most for outputs other than the table, unless -n is given."""
+_TASKS = 1000
+"""Tasks of a job that are asked how they ended; the table shows fewer."""
 _REASON = 80
 """Characters of the reason in a job's line."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
@@ -179,13 +181,19 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
 
     with connect() as client:
         found = job_or_array(client, job)
+        has_ends = output == "table" and not isinstance(found, list) and _some_ended(found)
+        tasks = items(client.tasks, _TASKS, ref=found["id"]) if has_ends else []
     if isinstance(found, list):
         if not show(found, output, names=[each["id"] for each in found]):
             click.echo(f"An array of {len(found)} jobs: {counted_states(found)}.")
             click.echo(_jobs_table(found))
         return
     if not show(found, output, names=[found["id"]]):
-        click.echo(detail_text(found))
+        click.echo(detail_text(found, tasks))
+
+
+def _some_ended(job: JobDetail) -> bool:
+    return any(job["tasks"].get(word) for word in ("succeeded", "failed", "stopped"))
 
 
 def _tell_of_namesake(kind: str) -> None:
@@ -245,8 +253,9 @@ def explain_command(job: str, output: str) -> None:
 def stop_command(jobs: Sequence[str], wait: bool) -> None:
     """Stop jobs, or all jobs of an array: tasks get the stop signal, and are killed after their grace period."""
     with connect() as client:
-        stopped = [client.stop(job) for job in each_job(client, jobs, live=True)]
-        for job in stopped:
+        stopped = []
+        for ref in each_job(client, jobs, live=True):
+            stopped.append(job := client.stop(ref))
             say(f"{job['name']} ({job['id']}) is being stopped.")
         if wait:
             for job in stopped:

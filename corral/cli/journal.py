@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
@@ -15,6 +14,7 @@ import click
 from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK
 from corral.cli.output import output_option, say, show
+from corral.cli.progress import progress_bar
 from corral.cli.server import data_option, make_settings
 from corral.cli.sim_options import FILE
 from corral.cli.times import seconds_of
@@ -89,9 +89,9 @@ def _anonymise(source: Path, target: Path, steps: int) -> int | None:
     with (
         source.open("rb") as journal,
         open(target, "wb", opener=private) as file,
-        click.progressbar(length=steps, label="Anonymising", file=sys.stderr) as bar,
+        progress_bar(steps, "Anonymising") as advance,
     ):
-        return anonymise(journal, file, secrets.token_bytes(KEY_BYTES), told=lambda count: bar.update(count - bar.pos))
+        return anonymise(journal, file, secrets.token_bytes(KEY_BYTES), told=advance)
 
 
 @contextmanager

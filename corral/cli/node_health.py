@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from corral.cli.connection import connect
+from corral.cli.node_names import node_named
 from corral.cli.output import age, output_option, paint, say, show, table
 from corral.cli.paging import items
 
@@ -44,6 +45,7 @@ def _row(health: HealthView) -> tuple[object, ...]:
 def history_command(node: str, limit: int, output: str) -> None:
     """Show the signs of trouble of a node (ENGINE/NODE) and its moves between states, newest first."""
     with connect() as client:
+        node = node_named(client, node)
         found = items(client.node_history, limit, node=node)
     if show(found, output, names=[each["at"] for each in found]):
         return
@@ -66,7 +68,7 @@ def _entry(entry: HealthEntryView) -> tuple[object, ...]:
 @why_option
 def repairing_command(node: str, why: str) -> None:
     """Take over a node: it stays closed until it is validated or called healthy."""
-    _act(node, "repairing", why)
+    node = _act(node, "repairing", why)
     say(f"{node} is repairing; corral nodes validate {node} has it checked.")
 
 
@@ -75,7 +77,7 @@ def repairing_command(node: str, why: str) -> None:
 @why_option
 def validate_command(node: str, why: str) -> None:
     """Have a node validated: it is closed, and its validation job begins when nothing runs there."""
-    _act(node, "validate", why)
+    node = _act(node, "validate", why)
     say(f"{node} is validating; corral nodes health {node} tells how it ended.")
 
 
@@ -84,10 +86,13 @@ def validate_command(node: str, why: str) -> None:
 @why_option
 def healthy_command(node: str, why: str) -> None:
     """End the suspicion against a node without a validation; it takes tasks again."""
-    _act(node, "healthy", why)
+    node = _act(node, "healthy", why)
     say(f"{node} is healthy; its score is 0 again.")
 
 
-def _act(node: str, act: str, why: str) -> None:
+def _act(node: str, act: str, why: str) -> str:
+    """Move a node; returns its name with its engine."""
     with connect() as client:
-        client.change_health(node, act, why=why)
+        named = node_named(client, node)
+        client.change_health(named, act, why=why)
+    return named

@@ -14,7 +14,7 @@ from corral.cli.open_service import open_in_browser
 from corral.cli.output import say
 from corral.cli.submit import devices_of
 from corral.client.operations.jobs import ENDED
-from corral.kernel.errors import Conflict
+from corral.kernel.errors import Conflict, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from corral.client.schema import JobDetail
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _ROLE = "main"
 _LOOK_SECONDS = 0.5
+_ANSWER_SECONDS = 120.0
+"""Seconds within which the program of a running task should answer; afterwards its address is printed all the same."""
+_ASK = b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n"
+_NOT_FOUND = 127
+"""The shell's exit code for a program that is not there."""
 _SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 """The folders of programs beside those of an environment."""
 
@@ -59,8 +64,9 @@ def notebook_command(folder: str, detach: bool, no_browser: bool, **asked: Any) 
             click.echo(job["id"])
             say(f"Open it once it runs: corral open {job['name']}")
             return
-        say(f"{job['name']} is job {job['id']}; it waits until it runs.")
+        say(f"{job['name']} is job {job['id']}; this command waits until it can be opened.")
         await_run(client, job)
+        await_answer(client, job, "notebook")
         open_in_browser(client, job["id"], _ROLE, 0, "notebook", no_browser=no_browser)
         say(f"Give its devices back with corral suspend {job['name']}, and go on with corral resume {job['name']}.")
 
@@ -76,8 +82,9 @@ def tensorboard_command(jobs: tuple[str, ...], no_browser: bool) -> None:
     """
     with connect() as client:
         job = client.start_tensorboard(jobs)
-        say(f"{job['name']} is job {job['id']}; it waits until it runs.")
+        say(f"{job['name']} is job {job['id']}; this command waits until it can be opened.")
         await_run(client, job)
+        await_answer(client, job, "tensorboard")
         open_in_browser(client, job["id"], _ROLE, 0, "tensorboard", no_browser=no_browser)
 
 
@@ -123,7 +130,42 @@ def await_run(client: Client, job: JobDetail) -> None:
     """
     found = job
     while found["tasks"]["running"] == 0:
-        if found["state"] in ENDED:
-            raise Conflict("job-over", f"{job['name']} has ended ({found['state']}); see corral logs {job['id']}.")
+        _check_live(found)
         time.sleep(_LOOK_SECONDS)
         found = client.job(job["id"])
+
+
+def await_answer(client: Client, job: JobDetail, port: str) -> None:
+    """Wait until the program at a port of a running job answers, and say so if it takes too long.
+
+    Raises Conflict when the job ends before.
+    """
+    until = time.monotonic() + _ANSWER_SECONDS
+    while not _answers(client, job["id"], port):
+        _check_live(client.job(job["id"]))
+        if time.monotonic() > until:
+            say(f"{job['name']} does not answer yet; once it does, corral open {job['name']} opens it.")
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
+def _answers(client: Client, job: str, port: str) -> bool:
+    try:
+        with client.reach(job, _ROLE, 0, port) as stream:
+            stream.send(_ASK)
+            return any(stream)
+    except (Conflict, NotFound, Unavailable):  # the task is not there yet, or nothing listens
+        return False
+
+
+def _check_live(job: JobDetail) -> None:
+    """Raise Conflict, with the reason, for a job that has ended."""
+    if job["state"] not in ENDED:
+        return
+    end = job["exit"]
+    why = f": {end['phrase']} ({end['code']})" if end is not None and end["code"] else ""
+    hint = ""
+    if end is not None and end["code"] == _NOT_FOUND and job["jobType"] == "notebook":
+        hint = " Jupyter is not among its programs; name an --environment or an --image that has it."
+    said = f"{job['name']} has ended ({job['state']}{why}); see corral logs {job['id']}.{hint}"
+    raise Conflict("job-over", said)

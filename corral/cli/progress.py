@@ -21,8 +21,8 @@ _BAR: Final = 20
 
 
 @contextlib.contextmanager
-def upload_bar(size: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show a bar for `size` bytes; the yielded function takes the bytes so far. Without a terminal, show nothing."""
+def progress_bar(size: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar; the yielded function takes how many of `size` are done. Without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
@@ -15,6 +14,7 @@ import click
 from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import output_option, say, show, span
+from corral.cli.progress import progress_bar
 from corral.cli.sim_options import FILE, FOLDER
 from corral.cli.times import seconds_of
 from corral.kernel.errors import NotFound
@@ -37,7 +37,19 @@ _LONGEST: Final = 400
 """The most characters of a line about a decision."""
 
 
-@click.group("replay", cls=CommandGroup)
+class Replay(CommandGroup):
+    """A command group that names the command for a file, which is what people give."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` begins with, or fail with a suggestion for a file."""
+        if args and args[0] not in self.commands and Path(args[0]).is_file():
+            ctx.fail(f"There is no command {args[0][:100]!r}. Did you mean corral replay run {args[0][:100]}?")
+        return super().resolve_command(ctx, args)
+
+
+@click.group("replay", cls=Replay)
 def replay_command() -> None:
     """Replay journals of decisions, without a server."""
 
@@ -88,13 +100,13 @@ def run_command(
     with (
         _kept(record) as kept,
         file.open("rb") as opened,
-        click.progressbar(length=os.fstat(opened.fileno()).st_size, label="Replaying", file=sys.stderr) as bar,
+        progress_bar(os.fstat(opened.fileno()).st_size, "Replaying") as advance,
     ):
         found = replay(
             opened,
             since=begin,
             until=inf if end is None else end,
-            told=lambda _: bar.update(opened.tell() - bar.pos),
+            told=lambda _: advance(opened.tell()),
             kept=kept,
         )
     if not show(record_of(found), output):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-import click
-
 from corral.cli.output import span
+from corral.cli.progress import progress_bar
 from corral.cli.what_if import comparison_text
 
 if TYPE_CHECKING:
@@ -37,12 +35,12 @@ def life_of(file: BinaryIO, policy: str, documents: Path | None) -> tuple[dict[s
     from corral.control.journal.living_on import live_on
     from corral.service.what_if.comparison import compare
 
-    with click.progressbar(length=_PARTS, label="Living on", file=sys.stderr) as bar:
+    with progress_bar(_PARTS, "Living on") as advance:
         found = live_on(
             file,
             policy=policy,
             documents=None if documents is None else _texts(documents),
-            told=lambda part: bar.update(int(part * _PARTS) - bar.pos),
+            told=lambda part: advance(int(part * _PARTS)),
         )
     changes = [f"policy {policy}"] * bool(policy) + [f"the documents of {documents}"] * (documents is not None)
     answer = compare(found.courses, horizon=found.seconds, changes=tuple(changes), shown=lambda queue: True)

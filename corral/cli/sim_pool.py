@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.cli.exit_codes import INTERRUPTED, OK
+from corral.cli.progress import progress_bar
 from corral.cli.sim_options import tell_of_skipped
 from corral.kernel.units import counted
 
@@ -40,12 +40,12 @@ def play(
         click.echo(f"Used {counted(len(found), 'result')} of {folder}.", err=True)
     missing = [question for question in questions if question not in found]
     try:
-        with click.progressbar(length=len(missing), label="Playing", file=sys.stderr) as bar:
-            for question, result in answers(missing, processes) if missing else ():
+        with progress_bar(len(missing), "Playing") as advance:
+            for done, (question, result) in enumerate(answers(missing, processes) if missing else (), 1):
                 found[question] = result.figures()
                 if stored is not None:
                     stored.keep(question, result)
-                bar.update(1)
+                advance(done)
     except KeyboardInterrupt:
         return found, INTERRUPTED
     return found, OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from corral.cli.exit_codes import INTERRUPTED, OK
 from corral.cli.output import show, table
+from corral.cli.progress import progress_bar
 from corral.cli.sim_options import FILE, pool_options, question_of, question_options, seed_option, tell_of_skipped
 from corral.cli.sim_pool import play
 
@@ -61,8 +61,8 @@ def _kept(question: Question, journal: Path | None) -> AbstractContextManager[Jo
 def _played(simulation: Simulation) -> tuple[Result, int]:
     """Play to the end or to an interrupt; returns the result and the exit code."""
     try:
-        with click.progressbar(length=simulation.size, label="Playing", file=sys.stderr) as bar:
-            return simulation.run(lambda ended: bar.update(ended - bar.pos)), OK
+        with progress_bar(simulation.size, "Playing") as advance:
+            return simulation.run(advance), OK
     except KeyboardInterrupt:
         return simulation.result(), INTERRUPTED
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ import click
 
 from corral.cli.exit_codes import INTERRUPTED, JOB_FAILED, OK
 from corral.cli.output import show, table
+from corral.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from corral.sim.tables import Cell, Outcome
@@ -80,10 +80,10 @@ def _measured(
     kept = None if results is None else KeptFigures(results)
     code = OK
     try:
-        with click.progressbar(length=len(units), label="Measuring", file=sys.stderr) as bar:
+        with progress_bar(len(units), "Measuring") as advance:
             for unit, figures in measure_all(units, processes, kept, resume=resume):
                 found[unit] = figures
-                bar.update(1)
+                advance(len(found))
     except KeyboardInterrupt:
         code = INTERRUPTED
     return outcomes_of(units, found), code

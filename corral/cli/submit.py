@@ -281,11 +281,11 @@ def send_code(client: Client, folder: Path | None) -> str:
     if folder is None:
         return ""
     from corral.cli.code_archive import pack
-    from corral.cli.progress import upload_bar
+    from corral.cli.progress import progress_bar
 
     archive = pack(folder)
     with archive.file:
-        with upload_bar(archive.size, f"Sending {archive.files} files") as tell:
+        with progress_bar(archive.size, f"Sending {archive.files} files") as tell:
             client.send_code(archive.file, archive.size, archive.digest, tell)
     return archive.digest
 

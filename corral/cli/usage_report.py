@@ -15,6 +15,7 @@ from corral.cli.csv_cells import csv_cell
 from corral.cli.fairness_report import fairness_command
 from corral.cli.focus_columns import COLUMNS, focus_cells, focus_row
 from corral.cli.output import FORMATS, say, show, table
+from corral.cli.times import time_of
 
 if TYPE_CHECKING:
     from corral.client.schema import UsageReport, UsageRow
@@ -54,8 +55,8 @@ def usage_command(context: click.Context, by: str, begin: str, end: str, user: s
     attempts in which the use of a device was below 5 %. WASTED is both. USED % is the mean use of the devices, of the time
     in which it was measured. TASK-HOURS count tasks without devices too. CPU-HOURS and GIB-HOURS (of memory) are what the
     tasks asked for, and USED is what was measured of it. KWH is the energy of devices that tell their power. Administrators
-    see everybody's use, managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC) or of the
-    form 2026-11-27T10:00:00Z.
+    see everybody's use, managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC), of the
+    form 2026-11-27T10:00:00Z, or so long ago (12h).
 
     With a Prices document a report has costs. FOCUS is CSV with the columns of the FinOps FOCUS specification, a line for
     each day, user, queue, device model and meter; --by does not apply to it.
@@ -68,6 +69,7 @@ def usage_command(context: click.Context, by: str, begin: str, end: str, user: s
     """
     if context.invoked_subcommand is not None:
         return
+    begin, end = time_of("--from", begin), time_of("--to", end)
     with connect() as client:
         if output == "focus":
             _write_focus(client, begin, end, user, queue)

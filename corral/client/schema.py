@@ -1828,7 +1828,11 @@ class ReceiptView(TypedDict):
 
 
 class RoleView(TypedDict):
-    """One role of a job: the number of tasks it should have (`target`), and task counts by state."""
+    """
+    One role of a job: the number of tasks it should have (`target`), and task counts by state.
+
+    `stopped` are tasks that were asked to end; they are not among `failed`.
+    """
 
     name: str
     replicas: int
@@ -1838,6 +1842,7 @@ class RoleView(TypedDict):
     running: int
     succeeded: int
     failed: int
+    stopped: int
     elastic: bool
     minReplicas: int
     maxReplicas: int
@@ -2031,13 +2036,18 @@ class TaskAmounts(TypedDict):
 
 
 class TaskCounts(TypedDict):
-    """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
+    """
+    Task counts of a job or role by state; `waiting` includes tasks that are starting.
+
+    `stopped` are tasks that were asked to end, by a person or because the job was over; they are not among `failed`.
+    """
 
     total: int
     waiting: int
     running: int
     succeeded: int
     failed: int
+    stopped: int
 
 
 class TaskRecord(TypedDict):

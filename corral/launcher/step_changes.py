@@ -13,6 +13,7 @@ from corral.launcher.policy import LaunchPolicy
 from corral.launcher.state_machine import InvalidTransition
 from corral.launcher.view import JobView
 from corral.model.commands import EngineCommand, ForgetTask, JobCommand, ReleasePlacement, RequestPlacement, StartTask
+from corral.model.exits import NEVER_RETRIED
 from corral.model.facts import Fact
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
@@ -206,6 +207,7 @@ _LEAVING: Final = ("total", "leaving")
 _LEAVING_RUNNING: Final = ("total", "leaving", "running")
 _SUCCEEDED: Final = ("total", "succeeded")
 _FAILED: Final = ("total", "failed")
+_STOPPED: Final = ("total", "failed", "stopped")
 _BY_STATE: Final = {
     TaskState.CREATION_PENDING: ("total", "waiting"),
     TaskState.CREATION_REQUESTED: ("total", "waiting"),
@@ -219,7 +221,11 @@ def _counters(task: TaskRun) -> tuple[str, ...]:
     if task.deletion_pending:
         return _LEAVING_RUNNING if state is TaskState.RUNNING else _LEAVING
     if state is TaskState.COMPLETED:
-        return _SUCCEEDED if task.completion is not None and task.completion.succeeded else _FAILED
+        if task.completion is None:
+            return _FAILED
+        if task.completion.succeeded:
+            return _SUCCEEDED
+        return _STOPPED if task.completion.code in NEVER_RETRIED else _FAILED
     return _BY_STATE.get(state, _TOTAL)
 
 
@@ -236,7 +242,8 @@ def _differences(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[str,
 def recount(roles: Mapping[str, RoleCount], tasks: Mapping[TaskKey, TaskRun]) -> dict[str, RoleCount]:
     """Recompute the counters of `roles` from `tasks`; the incremental counters must equal them."""
     counted = {
-        name: dict.fromkeys(("total", "waiting", "running", "succeeded", "failed", "leaving"), 0) for name in roles
+        name: dict.fromkeys(("total", "waiting", "running", "succeeded", "failed", "leaving", "stopped"), 0)
+        for name in roles
     }
     for task in tasks.values():
         for name in _counters(task):

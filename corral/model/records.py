@@ -65,13 +65,17 @@ class Page(msgspec.Struct, Generic[Item], frozen=True):
 
 
 class TaskCounts(Record, frozen=True):
-    """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
+    """Task counts of a job or role by state; `waiting` includes tasks that are starting.
+
+    `stopped` are tasks that were asked to end, by a person or because the job was over; they are not among `failed`.
+    """
 
     total: int = 0
     waiting: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    stopped: int = 0
 
     @property
     def open(self) -> int:

@@ -114,13 +114,15 @@ class RoleCount(msgspec.Struct, frozen=True, gc=False):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Tasks that completed without success."""
+    """Tasks that completed without success, also those in `stopped`."""
     leaving: int = 0
     """Deletion-pending tasks, which no completion policy counts."""
     next_attempt: int = 0
     """The first task attempt number that no removed task of this role used."""
     awaited: tuple[int, ...] = ()
     """Indexes to create again by a scale-up, once their deletion-pending task is gone."""
+    stopped: int = 0
+    """Completed tasks that were asked to end: by a person, or because the job's attempt was over."""
 
     @property
     def kept(self) -> int:
@@ -131,6 +133,11 @@ class RoleCount(msgspec.Struct, frozen=True, gc=False):
     def ended(self) -> int:
         """Completed tasks."""
         return self.succeeded + self.failed
+
+    @property
+    def faulty(self) -> int:
+        """Tasks that failed by themselves."""
+        return self.failed - self.stopped
 
 
 class WorkReport(msgspec.Struct, frozen=True, gc=False):

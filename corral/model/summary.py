@@ -30,10 +30,12 @@ def summarize(
 
 
 def _counts(run: JobRun) -> TaskCounts:
-    total = running = succeeded = failed = 0
+    total = running = succeeded = failed = stopped = 0
     for role in run.roles.values():
         total += role.target if role.target > role.total else role.total
         running += role.running
         succeeded += role.succeeded
-        failed += role.failed
-    return TaskCounts(total, max(0, total - running - succeeded - failed), running, succeeded, failed)
+        failed += role.faulty
+        stopped += role.stopped
+    waiting = max(0, total - running - succeeded - failed - stopped)
+    return TaskCounts(total, waiting, running, succeeded, failed, stopped)

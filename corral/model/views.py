@@ -17,7 +17,10 @@ from corral.model.records import JobDocument, JobSummary, Record, ShareView, one
 
 
 class RoleView(Record, frozen=True):
-    """One role of a job: the number of tasks it should have (`target`), and task counts by state."""
+    """One role of a job: the number of tasks it should have (`target`), and task counts by state.
+
+    `stopped` are tasks that were asked to end; they are not among `failed`.
+    """
 
     name: str
     replicas: int
@@ -27,6 +30,7 @@ class RoleView(Record, frozen=True):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    stopped: int = 0
     elastic: bool = False
     min_replicas: int = 0
     max_replicas: int = 0

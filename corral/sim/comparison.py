@@ -15,11 +15,11 @@ from corral.control.journal.writer import JournalWriter
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy
 from corral.sim.files import check_file, hash_of_all, read_bounded
-from corral.sim.machines import Site, described_site, plain_site
+from corral.sim.machines import Site, described_site, machines_file, plain_site
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
 from corral.sim.trace import MOST_JOBS, Trace, read_trace
-from corral.sim.traces.formats import find_format, find_reader, format_of
+from corral.sim.traces.formats import find_format, find_reader, format_names, format_of
 from corral.sim.workers import answered
 
 
@@ -61,7 +61,7 @@ class Question:
             return self._site_of_trace()
         if (plain := plain_site(self.machines)) is not None:
             return plain
-        file = Path(self.machines)
+        file = machines_file(self.machines)
         return described_site(read_bounded(file), file.name)
 
     def _site_of_trace(self) -> Site:
@@ -79,7 +79,10 @@ class Question:
         with self.trace.open(encoding="utf-8", errors="replace", newline="") as file:
             name = format_of(file.readline(4096))
         if name is None:
-            raise InvalidInput("unknown-trace-format", f"The first line of {self.trace} fits no format; name one.")
+            raise InvalidInput(
+                "unknown-trace-format",
+                f"The first line of {self.trace} fits no format; name one by --format: {', '.join(format_names())}.",
+            )
         return name
 
     def rules(self, site: Site) -> Policy:
@@ -104,7 +107,7 @@ class Question:
         `hashed` returns the hash of a file or folder. Of an installed policy or reader the digest sees the name only.
         Raises NotFound, or InvalidInput, for a file.
         """
-        cluster = "" if not self.machines or plain_site(self.machines) else hashed(Path(self.machines))
+        cluster = "" if not self.machines or plain_site(self.machines) else hashed(machines_file(self.machines))
         profiles = "" if self.profiles is None else hashed(self.profiles)
         asked = (__version__, hashed(self.trace), cluster, profiles, replace(self, trace=Path(), profiles=None))
         return hashlib.blake2b(msgspec.json.encode(asked, enc_hook=str), digest_size=16).hexdigest()

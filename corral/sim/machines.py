@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from corral.control.core.configuration import scheduler_policy
 from corral.devices.described import described_inventory
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.configuration import Configuration, configuration_of
 from corral.model.inventory import Device, Inventory, Node
 from corral.scheduler import Policy
 from corral.spec.configuration_file import load_site
+from corral.spec.errors import shorten
 
 ENGINE: Final = "local"
 _SHORT: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,2})(?:x([0-9]{1,3}))?(?::([A-Za-z0-9][A-Za-z0-9._-]{0,62}))?")
@@ -79,6 +81,14 @@ def plain_site(text: str) -> Site | None:
         made += _plain(nodes, devices, rack or nodes, part[4] or "", len(made), racks)
         racks += -(-nodes // (rack or nodes))
     return checked_site(Site(Inventory(ENGINE, tuple(made)), Configuration()))
+
+
+def machines_file(text: str) -> Path:
+    """Return the file that machines are read from; raises NotFound where there is none of the name."""
+    file = Path(text)
+    if not file.is_file():
+        raise NotFound("no-file", f"{shorten(text, 100)} is neither NODESxDEVICES, such as 4x8, nor a file.")
+    return file
 
 
 def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:

@@ -58,6 +58,14 @@ def _number_is(field: str) -> Callable[[Any], Any]:
     return lambda value: {field: value} if _is_number(value) else value
 
 
+def _array(value: Any) -> Any:
+    """A number is a size; a size of 0 that somebody wrote is refused, rather than one job be submitted."""
+    given = _number_is("size")(value)
+    if isinstance(given, dict) and _is_number(given.get("size")) and not given["size"]:
+        raise refusal("expected at least 1 job; leave `array` out for one job that is no array")
+    return given
+
+
 def _devices(value: Any) -> Any:
     """A number is a count; a fraction below 1 is that part of one device."""
     if not isinstance(value, float):
@@ -219,7 +227,7 @@ ShortTopology = Annotated[
 """`rack` (required), or `{required: rack, preferred: node}`."""
 ShortRetry = Annotated[RetryPolicy, BeforeValidator(_number_is("maxRetries"), json_schema_input_type=int | RetryPolicy)]
 """`3`, or `{fancy: true, maxRetries: 3}`."""
-ShortArray = Annotated[Array, BeforeValidator(_number_is("size"), json_schema_input_type=int | Array)]
+ShortArray = Annotated[Array, BeforeValidator(_array, json_schema_input_type=int | Array)]
 """`100`, or `{size: 100, maxParallel: 10}`."""
 ShortBarrier = Annotated[Barrier, BeforeValidator(_enabled, json_schema_input_type=bool | Barrier)]
 """`true`, or `{timeoutSeconds: 600}`."""

@@ -134,6 +134,39 @@ def test_a_bad_call_is_refused(http: httpx2.Client, what: str) -> None:
     refusal(http.request(method, path, **more), status, code)  # type: ignore[arg-type]
 
 
+SAID = {
+    "a pattern of names": (
+        "GET",
+        "/api/v3/jobs/bi*",
+        {},
+        422,
+        "There is no job 'bi*': jobs are named one by one, and `corral ls -q PART -o name` lists those with a part of a "
+        "name.",
+    ),
+    "a role that is none": (
+        "GET",
+        "/api/v3/jobs/x/tasks/W!/0/logs",
+        {},
+        422,
+        "The parameter role cannot be 'W!'; expected lower-case letters, digits and '-', beginning with a letter or digit, "
+        "63 characters at most.",
+    ),
+    "a name of an account": (
+        "POST",
+        "/api/v3/users",
+        {"json": {"name": "al ice!"}},
+        400,
+        "The field name does not fit; expected letters, digits, '_', '.' and '-', 126 characters at most.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_a_pattern_refuses_is_told_in_words(http: httpx2.Client, what: str) -> None:
+    method, path, more, status, said = SAID[what]
+    assert refusal(http.request(method, path, **more), status) == said  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "headers",
     [{}, {"authorization": "Bearer"}, {"authorization": "Basic YTpi"}, {"authorization": "Bearer crl_" + "x" * 5000}],

@@ -51,6 +51,14 @@ def test_a_report_lists_jobs_and_sums() -> None:
     assert lines[-1].split() == ["all", "32.00", "25", "0.00"]
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, ""), (1, " 1 further job counts in the sums alone."), (2, " 2 further jobs count in the sums alone.")],
+)
+def test_jobs_without_a_line_are_counted(count: int, said: str) -> None:
+    assert command.left_out_words(count) == said
+
+
 def test_csv_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]) -> None:
     command._write_csv([job(**MEASURED), job()])
     first, second, third = capsys.readouterr().out.splitlines()

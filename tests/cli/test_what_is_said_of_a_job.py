@@ -70,6 +70,39 @@ def test_the_help_of_get_names_every_word_for_a_kind() -> None:
     assert not KIND_WORDS.keys() - set(words)
 
 
+def placed(index: int, state: str) -> Any:
+    """A task as the job shows it."""
+    where = {"node": "local/node1", "devices": [], "host": "node1", "ports": {}, "share": None, "rank": None}
+    return {"role": "w", "index": index, "state": state, **where}
+
+
+def ended(index: int, code: int, phrase: str, retry: str) -> Any:
+    """A task as the list of tasks shows it."""
+    end = {"code": code, "phrase": phrase, "class": retry, "message": ""}
+    return {"role": "w", "index": index, "state": "completed", "exit": end}
+
+
+def test_each_task_of_a_failed_job_has_its_word_and_its_exit() -> None:
+    counts = {"total": 4, "waiting": 0, "running": 0, "succeeded": 1, "failed": 1, "stopped": 1}
+    tasks = [
+        ended(0, 0, "Succeeded", "succeeded"),
+        ended(1, 3, "UserCommandExitWithError", "unknown"),
+        ended(2, -220, "JobAttemptEnded", "permanent"),
+    ]
+    places = [*(placed(index, "completed") for index in range(3)), placed(3, "creation-pending")]
+    job = detail(state="failed", tasks=counts, placement=places, exit=tasks[1]["exit"], waiting=None)
+    text = click.unstyle(detail_text(job, tasks))
+    assert "4 (1 succeeded, 1 failed, 1 stopped)" in text and "UserCommandExitWithError (exit code 3)\n" in text
+    assert [re.split(r" {2,}", line)[:3] for line in text.splitlines() if re.match(r"w-\d|TASK", line)] == [
+        ["TASK", "STATE", "EXIT"],
+        ["w-0", "succeeded", "local/node1"],
+        ["w-1", "failed", "UserCommandExitWithError (3)"],
+        ["w-2", "stopped", "JobAttemptEnded (-220)"],
+        ["w-3", "waiting", "local/node1"],
+    ]
+    assert "EXIT" not in detail_text(job)
+
+
 class Server:
     """The part of a client that these commands use."""
 

@@ -204,3 +204,13 @@ def test_a_static_job_waits_for_every_task() -> None:
     driver.started("a-1")
     driver.exited("a-1")
     ended_as(driver, 0, ("a", 1))
+
+
+def test_a_task_that_the_end_of_the_job_stopped_is_told_from_one_that_failed() -> None:
+    driver = begun(role("master", 1, min_failed=1, min_succeeded=1), role("worker", 3, min_failed=-1, min_succeeded=-1))
+    driver.exited("worker-0", 1)
+    driver.exited("worker-1", 0)
+    driver.exited("master-0", 0)
+    ended_as(driver, 0, ("master", 0))
+    count = driver.run.roles["worker"]
+    assert (count.succeeded, count.failed, count.stopped, count.faulty) == (1, 2, 1, 1)

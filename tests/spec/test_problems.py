@@ -162,6 +162,14 @@ JOB_PROBLEMS = {
         "array: {maxParallel: 2}",
         "2:8: array.size: missing; maxParallel bounds an array's jobs, and there is no array",
     ),
+    "an array of no job": (
+        "array: 0",
+        "2:8: array: expected at least 1 job; leave `array` out for one job that is no array",
+    ),
+    "an array of no job, written out": (
+        "array: {size: 0, maxParallel: 2}",
+        "2:8: array: expected at least 1 job; leave `array` out for one job that is no array",
+    ),
     "a counted role that is not there": (
         "countedRole: workr",
         '2:14: countedRole: no role is called "workr"',

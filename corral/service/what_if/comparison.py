@@ -137,7 +137,7 @@ def _assumptions(courses: Courses) -> Iterable[str]:
         yield "No other job is submitted, no task fails, and no node is lost."
     yield "A preempted job starts again from the beginning."
     if known.own:
-        yield f"{_jobs(known.own)} for as long as their maxDuration."
+        yield f"{_jobs(known.own)} for as long as {'its' if known.own == 1 else 'their'} maxDuration."
     if known.alike:
         yield f"{_jobs(known.alike)} for as long as ended jobs of the same user, name and size."
     if known.queue:

@@ -11,7 +11,7 @@ from typing import Final
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.configuration import Configuration, configuration_of
 from corral.sim.files import read_bounded
-from corral.sim.machines import Site, described_site, plain_site, site_of
+from corral.sim.machines import Site, described_site, machines_file, plain_site, site_of
 from corral.spec.configuration_file import Document, identity, load_site
 from corral.spec.errors import path_text, shorten
 
@@ -132,7 +132,7 @@ def _machines(text: str) -> tuple[Site, list[Document]]:
     """The machines of `NODESxDEVICES` or of a file, and the documents of the file."""
     if (plain := plain_site(text)) is not None:
         return plain, []
-    content = read_bounded(Path(text))
+    content = read_bounded(machines_file(text))
     return described_site(content, text), load_site(content, filename=text)
 
 

@@ -60,9 +60,14 @@ def find_format(name: str) -> Format:
         return FORMATS[name]
     points = plug_ins(GROUP)
     if name not in points:
-        known = ", ".join(sorted({*FORMATS, *points}))
+        known = ", ".join(format_names())
         raise InvalidInput("unknown-trace-format", f'There is no trace format "{name}"; choose one of {known}.')
     return _loaded(points[name])
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats, in order."""
+    return sorted({*FORMATS, *plug_ins(GROUP)})
 
 
 def _loaded(point: EntryPoint) -> Format:

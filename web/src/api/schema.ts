@@ -3977,6 +3977,8 @@ export interface components {
         /**
          * RoleView
          * @description One role of a job: the number of tasks it should have (`target`), and task counts by state.
+         *
+         *     `stopped` are tasks that were asked to end; they are not among `failed`.
          */
         RoleView: {
             name: string;
@@ -3987,6 +3989,7 @@ export interface components {
             running: number;
             succeeded: number;
             failed: number;
+            stopped: number;
             elastic: boolean;
             minReplicas: number;
             maxReplicas: number;
@@ -4467,6 +4470,8 @@ export interface components {
         /**
          * TaskCounts
          * @description Task counts of a job or role by state; `waiting` includes tasks that are starting.
+         *
+         *     `stopped` are tasks that were asked to end, by a person or because the job was over; they are not among `failed`.
          */
         TaskCounts: {
             total: number;
@@ -4474,6 +4479,7 @@ export interface components {
             running: number;
             succeeded: number;
             failed: number;
+            stopped: number;
         };
         /**
          * TaskRecord

@@ -31,7 +31,7 @@ export function job(id: string, change: Partial<JobSummary> = {}): JobSummary {
     createdAt: '2026-11-21T12:00:00.000Z',
     startedAt: '2026-11-21T12:00:01.000Z',
     endedAt: null,
-    tasks: { total: 2, waiting: 0, running: 2, succeeded: 0, failed: 0 },
+    tasks: { total: 2, waiting: 0, running: 2, succeeded: 0, failed: 0, stopped: 0 },
     devices: 2,
     devicesHeld: 2,
     retries: 0,
