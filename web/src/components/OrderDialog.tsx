@@ -5,15 +5,12 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import { jobLine, refOf } from '../lib/cli';
+import { line as texts } from '../texts/english/line';
+import { fill } from '../texts/fill';
 import { FormDialog } from './FormDialog';
 
-const PLACES = [
-  ['first', 'First', 'Before all others of its queue, whatever their priority; one below 0 only before others below 0, under the policy fair.'],
-  ['before', 'Before another job', 'Just before that one.'],
-  ['last', 'Last', 'Behind all of them.'],
-  ['own', 'Its own place', 'Where it would be without a move.'],
-] as const;
-type Place = (typeof PLACES)[number][0];
+const PLACES = ['first', 'before', 'last', 'own'] as const;
+type Place = (typeof PLACES)[number];
 
 interface Props {
   job: { id: string; name: string; user: string; queue: string };
@@ -39,24 +36,24 @@ export function OrderDialog({ job, onMoved, onClose }: Props) {
   const ref = refOf({ ...job, state: 'waiting' }, me?.user);
   const line = place === 'before' ? jobLine('order', ref, '--before', before || 'JOB') : jobLine('order', ref, `--${place}`);
   return (
-    <FormDialog title={`Move ${job.name}?`} word="Move" pending={order.isPending} ready={place !== 'before' || before !== ''} error={order.error} line={line} onSubmit={() => order.mutate()} onClose={onClose}>
+    <FormDialog title={fill(texts.moveTitle, { name: job.name })} word={texts.move} pending={order.isPending} ready={place !== 'before' || before !== ''} error={order.error} line={line} onSubmit={() => order.mutate()} onClose={onClose}>
       <fieldset className="space-y-2 text-sm">
-        <legend className="pb-2 text-muted">Where in queue {job.queue}</legend>
-        {PLACES.map(([each, title, said], at) => (
+        <legend className="pb-2 text-muted">{fill(texts.whereQueue, { queue: job.queue })}</legend>
+        {PLACES.map((each, at) => (
           <label key={each} className="flex items-start gap-2">
             <input type="radio" name="place" className="mt-1" checked={place === each} data-first={at === 0} disabled={each === 'before' && others.length === 0} onChange={() => setPlace(each)} />
             <span>
-              {title}
-              <span className="block text-xs text-muted">{said}</span>
+              {texts.places[each]}
+              <span className="block text-xs text-muted">{texts.placesMean[each]}</span>
             </span>
           </label>
         ))}
       </fieldset>
       {place === 'before' && (
         <label className="mt-3 block space-y-1">
-          <span className="label">Before</span>
+          <span className="label">{texts.before}</span>
           <select className="field" value={before} onChange={(event) => setBefore(event.target.value)}>
-            <option value="">Choose a waiting job</option>
+            <option value="">{texts.chooseWaitingJob}</option>
             {others.map((each) => (
               <option key={each.id} value={each.id}>
                 {each.name} ({each.user})

@@ -15,12 +15,14 @@ import { Source } from '../components/Outlook';
 import { Ago, useNow } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
-import { count } from '../lib/format';
 import { useKeys, useRowSteps } from '../lib/keys';
 import { manages } from '../lib/managing';
 import { wants } from '../lib/shares';
 import { steady } from '../lib/steady';
 import { duration } from '../lib/time';
+import { counts } from '../texts/english/counts';
+import { line as texts } from '../texts/english/line';
+import { counted, fill, textOf } from '../texts/fill';
 
 const route = getRouteApi('/frame/line');
 
@@ -28,34 +30,34 @@ export function Line() {
   const { queue = '', job = '' } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(overview.line(queue));
-  useTitle('Waiting list');
+  useTitle(texts.waitingList);
   const set = (change: { queue?: string; job?: string }) => void navigate({ search: { queue: queue || undefined, job: undefined, ...change }, replace: true });
   const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
   const total = list.data?.pages[0]?.total ?? 0;
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Waiting list</h1>
+      <h1 className="sr-only">{texts.waitingList}</h1>
       <QueueTabs queue={queue} />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
         <QueueChoice queue={queue} onChange={(next) => set({ queue: next })} />
-        {list.data && total > 0 && <span className="text-xs text-muted">{count(total, 'job')} waiting</span>}
+        {list.data && total > 0 && <span className="text-xs text-muted">{fill(texts.waiting, { jobs: counted(counts.jobs, total) })}</span>}
         <span className="grow" />
         <Link to="/" search={{ state: 'waiting' }} className="link text-xs">
-          all that wait, also held ones
+          {texts.allWaitAlso}
         </Link>
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={8} />}
       {list.data && entries.length === 0 && (
-        <Empty title={queue ? `Nothing waits in ${queue}` : 'Nothing waits'} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- sleep 60`}>
-          A new job starts at once if it fits. Suspended jobs and jobs that wait for other jobs join the list once they are released.
+        <Empty title={queue ? fill(texts.nothingWaitsIn, { queue }) : texts.nothingWaits} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- sleep 60`}>
+          {texts.emptyNote}
         </Empty>
       )}
       {entries.length > 0 && <Table entries={entries} scope={queue} selected={job} onSelect={(next) => set({ job: next })} />}
       <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
         {list.hasNextPage ? (
           <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {list.isFetchingNextPage ? 'Loading' : 'Show those behind them'}
+            {list.isFetchingNextPage ? texts.loading : texts.showThoseBehind}
           </button>
         ) : (
           <span />
@@ -109,19 +111,19 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
             <tr>
               <th className="num w-10">
                 <span aria-hidden>#</span>
-                <span className="sr-only">Position</span>
+                <span className="sr-only">{texts.position}</span>
               </th>
-              <th>Job</th>
-              <th className="max-md:hidden">User</th>
-              <th className="max-md:hidden">Queue</th>
-              <th className="num max-lg:hidden">Priority</th>
-              <th className="max-sm:hidden">Submitted</th>
-              <th className="num max-sm:hidden">Starts in</th>
-              <th className="max-lg:hidden">Requests</th>
-              <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
+              <th>{texts.job}</th>
+              <th className="max-md:hidden">{texts.user}</th>
+              <th className="max-md:hidden">{texts.queue}</th>
+              <th className="num max-lg:hidden">{texts.priority}</th>
+              <th className="max-sm:hidden">{texts.submitted}</th>
+              <th className="num max-sm:hidden">{texts.starts}</th>
+              <th className="max-lg:hidden">{texts.requests}</th>
+              <th className="w-[40%] max-sm:w-[58%]">{texts.whyWaits}</th>
               {managed && (
                 <th>
-                  <span className="sr-only">Move</span>
+                  <span className="sr-only">{texts.move}</span>
                 </th>
               )}
             </tr>
@@ -160,8 +162,8 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
                 {managed && (
                   <td className="text-right">
                     {manages(me, row.queue) && !row.grows && (
-                      <button type="button" className="link" aria-label={`Move ${row.name}`} onClick={() => setMoving(row)}>
-                        move
+                      <button type="button" className="link" aria-label={fill(texts.moveNamed, { name: row.name })} onClick={() => setMoving(row)}>
+                        {texts.moveRow}
                       </button>
                     )}
                   </td>
@@ -176,18 +178,14 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
   );
 }
 
-const BOUND: Record<string, string> = { 'at-latest': 'at most ', expected: '', 'not-before': 'over ' };
-
 /** The likely start of a waiting job; its tooltip says what that rests on. */
 function Starts({ entry }: { entry: LineEntry }) {
   const now = useNow();
   const estimate = entry.estimate;
-  const bound = estimate && BOUND[estimate.basis];
-  if (!estimate?.at || bound === undefined) return <span className="text-faint">–</span>;
+  if (!estimate?.at || !Object.hasOwn(texts.bounds, estimate.basis)) return <span className="text-faint">–</span>;
   return (
     <time dateTime={estimate.at} title={estimate.message} className="whitespace-nowrap">
-      {bound}
-      {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
+      {fill(textOf(texts.bounds, estimate.basis), { time: duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000))) })}
     </time>
   );
 }
@@ -195,9 +193,9 @@ function Starts({ entry }: { entry: LineEntry }) {
 function Why({ entry }: { entry: LineEntry }) {
   return (
     <>
-      {entry.yielding && <span className="font-medium text-accent">▶ next: </span>}
-      {!entry.possible && <span className="font-medium text-fail">✕ never as it is: </span>}
-      {entry.reason?.message ?? <span className="text-muted">The scheduler has not looked at it yet.</span>}
+      {entry.yielding && <span className="font-medium text-accent">{texts.next} </span>}
+      {!entry.possible && <span className="font-medium text-fail">{texts.never} </span>}
+      {entry.reason?.message ?? <span className="text-muted">{texts.notLookedAt}</span>}
       {entry.reason && <span className="block font-mono text-2xs text-faint">{entry.reason.code}</span>}
     </>
   );

@@ -1,0 +1,46 @@
+/** The texts of the waiting list and of moving a job in it. */
+
+import { part } from '../language';
+
+export const line = part('line', {
+  waitingList: 'Waiting list',
+  waiting: '{jobs} waiting',
+  allWaitAlso: 'all that wait, also held ones',
+  nothingWaitsIn: 'Nothing waits in {queue}',
+  nothingWaits: 'Nothing waits',
+  emptyNote: 'A new job starts at once if it fits. Suspended jobs and jobs that wait for other jobs join the list once they are released.',
+  loading: 'Loading',
+  showThoseBehind: 'Show those behind them',
+  position: 'Position',
+  job: 'Job',
+  user: 'User',
+  queue: 'Queue',
+  priority: 'Priority',
+  submitted: 'Submitted',
+  starts: 'Starts in',
+  requests: 'Requests',
+  whyWaits: 'Why it waits',
+  move: 'Move',
+  moveNamed: 'Move {name}',
+  moveRow: 'move',
+  next: '▶ next:',
+  never: '✕ never as it is:',
+  notLookedAt: 'The scheduler has not looked at it yet.',
+  moveTitle: 'Move {name}?',
+  whereQueue: 'Where in queue {queue}',
+  chooseWaitingJob: 'Choose a waiting job',
+  bounds: { 'at-latest': 'at most {time}', expected: '{time}', 'not-before': 'over {time}' },
+  places: {
+    first: 'First',
+    before: 'Before another job',
+    last: 'Last',
+    own: 'Its own place',
+  },
+  placesMean: {
+    first: 'Before all others of its queue, whatever their priority; one below 0 only before others below 0, under the policy fair.',
+    before: 'Just before that one.',
+    last: 'Behind all of them.',
+    own: 'Where it would be without a move.',
+  },
+  before: 'Before',
+});
