@@ -61,26 +61,34 @@ def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_fa
     goes_from_four_to_two_and_back(platform, job, r"epoch (\d+)/60 loss ([\d.]+) .* processes {}\b")
 
 
-def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 400 --pause 0.3")
-    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/400 on \S+ rank 0 of {}, loss ([\d.]+)")
+def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(
+    platform: Platform, tmp_path: Path
+) -> None:
+    enough = tmp_path / "enough"
+    command = f"exec python train.py --steps {10**6} --pause 0.3 --rate 0.0005 --enough {enough}"
+    job = submit_for(platform, "horovod/job.yaml", "horovod", command)
+    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/\d+ on \S+ rank 0 of {}, loss ([\d.]+)", enough)
 
 
 def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_it_was_asked_for(
     platform: Platform, tmp_path: Path
 ) -> None:
     holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
-    command = f"{train()} --epochs 20 --pause 0.5 --checkpoint {tmp_path / 'checkpoint.pt'}"
+    epochs = tmp_path / "epochs"
+    epochs.write_text(f"{10**6}")
+    command = f"{train()} --epochs $(cat {epochs}) --pause 0.5 --checkpoint {tmp_path / 'checkpoint.pt'}"
     checkpoint = {"signal": "SIGUSR1", "grace": "60s"}
     job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", command, checkpoint=checkpoint)
-    platform.wait_for(job, r"epoch 2/20 .* processes 2\b")
-    (node,) = {task["node"] for task in platform.client.job(job)["placement"]}
+    reached(platform, job, EPOCH.format(2), after=1)
+    placed = platform.client.job(job)["placement"]
+    (node,) = {task["node"] for task in placed}
     try:
         platform.corral("drain", node, "--wait")
+        # Each has the signal at its own moment. One that gets it after the other has ended cannot finish its epoch.
+        (done,) = {epoch for task in placed for epoch in asked_to_end(platform, job, task["index"])}
+        epochs.write_text(f"{done + 2}")
         platform.client.stop(holder_of_two)
-        first = b"".join(platform.client.log(job, "worker", 0, attempt=f"{job}.0.worker.0.0")).decode()
-        (done,) = re.findall(r"asked to end after epoch (\d+)\b", first)
-        platform.wait_for(job, rf"from epoch {int(done) + 1}\b")
+        platform.wait_for(job, rf"from epoch {done + 1}\b")
         found = platform.client.job(job)
         assert (found["attempt"], found["retries"]) == (1, 0)
         (receipt,) = platform.client.receipts(job)["items"]
@@ -89,6 +97,12 @@ def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_
         assert ended["state"] == "succeeded", "tasks that got no place join nobody when the others have ended"
     finally:
         platform.corral("uncordon", node)
+
+
+def asked_to_end(platform: Platform, job: str, index: int) -> list[int]:
+    """The epochs after which a task of the first attempt ended as it was asked to."""
+    log = b"".join(platform.client.log(job, "worker", index, attempt=f"{job}.0.worker.{index}.0")).decode()
+    return [int(done) for done in re.findall(r"asked to end after epoch (\d+)\b", log)]
 
 
 def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_show_to_be_useless(
@@ -137,8 +151,11 @@ def submit_for(platform: Platform, path: str, library: str, command: str, **fiel
     return platform.submit(file)
 
 
-def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -> None:
-    """Shrink and grow a job; `learned` matches a step and its loss in the log, with `{}` for the number of processes."""
+def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str, enough: Path | None = None) -> None:
+    """Shrink and grow a job; `learned` matches a step and its loss in the log, with `{}` for the number of processes.
+
+    A job that looks for the file `enough` ends then.
+    """
     first = reached(platform, job, learned.format(4), after=0)
     begun, _ = max(first)
     other = platform.client.submit(json.dumps(holder(2)))["id"]
@@ -150,6 +167,8 @@ def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -
     assert len(platform.client.job(job)["placement"]) == 2
     platform.client.stop(other)
     third = reached(platform, job, learned.format(4), after=shrunk)
+    if enough is not None:
+        enough.touch()
     ended = platform.client.wait(job)
     assert ended["state"] == "succeeded", platform.log(job)[-4000:]
     assert (ended["attempt"], ended["retries"]) == (0, 0), "the job began again instead"
