@@ -10,8 +10,8 @@ from playwright.sync_api import Page
 from tests.conftest import IN_CI, ROOT
 
 SOURCE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-FINDINGS = """async () => {
-  const { violations } = await axe.run(document, { resultTypes: ['violations'] });
+FINDINGS = """async (rules) => {
+  const { violations } = await axe.run(document, { resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
   return violations.flatMap(({ id, help, nodes }) => nodes.map(({ html, failureSummary }) =>
     `${id}: ${help} ${html.slice(0, 160)} ${failureSummary.replaceAll(/\\s+/g, ' ')}`));
 }"""
@@ -25,8 +25,9 @@ def _source() -> str:
     return SOURCE.read_text()
 
 
-def findings(page: Page) -> list[str]:
-    """What axe finds on the page as it is now, with the rule and the element of each finding."""
-    page.evaluate(_source())
-    found: list[str] = page.evaluate(FINDINGS)
+def findings(page: Page, *rules: str) -> list[str]:
+    """What axe finds on the page as it is now, by all rules or by `rules`: the rule and the element of each finding."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_source())
+    found: list[str] = page.evaluate(FINDINGS, list(rules) or None)
     return found
