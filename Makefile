@@ -95,7 +95,7 @@ lint: $(VENV)/.locked  ## Check style, types and who imports whom
 
 .PHONY: portal-test
 portal-test: portal
-	@cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; } && npm test --silent
+	@cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; } && npm run --silent check && npm test --silent
 
 .PHONY: bench
 bench: setup  ## List the benchmarks, or run one: make bench NAME=server

@@ -36,7 +36,8 @@ def portal_sources(root: Path) -> Iterator[Path]:
     """The files of `web/` that decide what the built portal is, in a stable order."""
     for path in sorted((root / "web").rglob("*")):
         parts = path.relative_to(root / "web").parts
-        if path.is_file() and not NOT_SOURCES.intersection(parts) and not parts[-1].startswith("."):
+        own = not NOT_SOURCES.intersection(parts) and not parts[-1].startswith(".") and path.suffix != ".tsbuildinfo"
+        if own and path.is_file():
             yield path
 
 
@@ -79,10 +80,22 @@ def ensure_portal(root: Path = ROOT) -> str:
 
 
 def _build(npm: str, web: Path) -> None:
-    for arguments in (["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["run", "--silent", "build"]):
-        done = subprocess.run([npm, *arguments], cwd=web, stdout=sys.stderr, check=False)
-        if done.returncode != 0:
-            raise PortalMissingError(f"`npm {arguments[0]}` in web/ ended with exit code {done.returncode}; see above.")
+    """Install the locked packages unless they are there, and build; a build that was cut off installs nothing again."""
+    lock, installed = web / "package-lock.json", web / "node_modules" / ".installed-lock"
+    wanted = hashlib.sha256(lock.read_bytes() if lock.is_file() else b"").hexdigest()
+    if not installed.is_file() or installed.read_text() != wanted:
+        print("installing the packages that build the portal", file=sys.stderr, flush=True)
+        _npm(npm, web, "ci", "--no-audit", "--no-fund", "--loglevel=error")
+        installed.parent.mkdir(exist_ok=True)
+        installed.write_text(wanted)
+    print("building the portal", file=sys.stderr, flush=True)
+    _npm(npm, web, "run", "--silent", "build")
+
+
+def _npm(npm: str, web: Path, *arguments: str) -> None:
+    done = subprocess.run([npm, *arguments], cwd=web, stdout=sys.stderr, check=False)
+    if done.returncode != 0:
+        raise PortalMissingError(f"`npm {arguments[0]}` in web/ ended with exit code {done.returncode}; see above.")
 
 
 class PortalBuildHook(BuildHookInterface[Any]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -63,6 +64,39 @@ def test_does_nothing_while_the_sources_stay_the_same(hook: ModuleType, tree: Pa
     hook.ensure_portal(tree)
     assert hook.ensure_portal(tree) == "the portal is up to date"
     assert npm.read_text().split() == ["ci", "run"]
+
+
+def test_what_a_type_check_leaves_is_no_source(hook: ModuleType, tree: Path, npm: Path) -> None:
+    hook.ensure_portal(tree)
+    (tree / "web" / "tsconfig.tsbuildinfo").write_text("{}")
+    assert hook.ensure_portal(tree) == "the portal is up to date"
+
+
+def test_a_build_after_one_that_failed_installs_the_same_packages_once(
+    hook: ModuleType, tree: Path, npm: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tree / "web" / "fail").touch()
+    with pytest.raises(hook.PortalMissingError):
+        hook.ensure_portal(tree)
+    assert "installing the packages that build the portal\nbuilding the portal\n" in capfd.readouterr().err
+    (tree / "web" / "fail").unlink()
+    hook.ensure_portal(tree)
+    assert npm.read_text().split() == ["ci", "run", "run"]
+    assert capfd.readouterr().err == "building the portal\n"
+
+
+def test_other_locked_packages_are_installed(hook: ModuleType, tree: Path, npm: Path) -> None:
+    hook.ensure_portal(tree)
+    (tree / "web" / "package-lock.json").write_text('{"lockfileVersion": 3}')
+    hook.ensure_portal(tree)
+    assert npm.read_text().split() == ["ci", "run", "ci", "run"]
+
+
+def test_the_build_leaves_the_type_check_to_the_tests() -> None:
+    scripts = json.loads((ROOT / "web" / "package.json").read_text())["scripts"]
+    recipe = (ROOT / "Makefile").read_text().partition("\nportal-test:")[2].partition("\n\n")[0]
+    assert "tsc" not in scripts["build"] and "tsc" in scripts["check"]
+    assert "npm run --silent check && npm test" in recipe
 
 
 def test_builds_anew_when_a_source_changes(hook: ModuleType, tree: Path, npm: Path) -> None:

@@ -75,7 +75,14 @@ CASES = (
         "more than there is when all is empty",
         gang("job", role(17)),
         "not-enough-devices",
-        "Needs 17 devices; 16 of 16 are free.",
+        "Needs 17 devices; there are 16.",
+        possible=False,
+    ),
+    Case(
+        "a task that no node could ever hold",
+        gang("job", role(1, 5)),
+        "not-enough-devices",
+        "Needs 1 × 5 devices; the largest node has 4.",
         possible=False,
     ),
     Case(

@@ -268,6 +268,10 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
         return Reason("named-devices", f"{who}Needs the devices {', '.join(shape.ids)}; they are taken.", counts)
     kind = " ".join(part for part in (shape.model, "device") if part)
     if free >= needed:
+        largest = max(mask.bit_count() for mask in index.slots(only).masks)
+        if largest < shape.devices:
+            message = f"{who}Needs {count} × {counted(shape.devices, kind)}; the largest node has {largest}."
+            return Reason("not-enough-devices", message, counts)
         message = (
             f"{who}Needs {count} × {counted(shape.devices, kind)}{_inside(index, scope)}; {free} of {total} are free"
             f"{_at_best(index, scope, name)}, but scattered: there is room for {room} of {counted(count, 'task')}."
@@ -277,7 +281,8 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
         best = f"the best {level} ({name}) has {free} of {total} free"
         message = f"{who}Needs {counted(needed, kind)} inside one {level}; {best}."
         return Reason("no-cell-holds-gang", message, counts)
-    return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {free} of {total} are free.", counts)
+    there = f"there are {total}" if total < needed else f"{free} of {total} are free"
+    return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {there}.", counts)
 
 
 def _together(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Reason:
