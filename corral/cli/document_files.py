@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from corral.spec.document_splitter import Part
 
 _MARKS: Final = (b"\n---", b"\n...")
+_ROLES: Final = (b"roles", b"taskRoles")
+"""The fields of which every job without a kind has one: the short form, and OpenPAI's."""
 
 
 def parts_in(text: bytes, shown: str) -> list[Part]:
@@ -32,8 +34,8 @@ def parts_in(text: bytes, shown: str) -> list[Part]:
 
 
 def job_alone(text: bytes, shown: str) -> list[Part]:
-    """Return the only document of a file if its kind makes it a job; none for any other file."""
-    if b"kind" not in text:
+    """Return the only document of a file if its kind, or for one without a kind its roles, make it a job; else none."""
+    if not any(word in text for word in (b"kind", *_ROLES)):
         return []
     from corral.spec.document_splitter import Part, Sort, sort_of
     from corral.spec.errors import SpecError
@@ -43,9 +45,11 @@ def job_alone(text: bytes, shown: str) -> list[Part]:
         data = parse_source(text, shown).data
     except SpecError:
         return []
-    if not isinstance(data, dict) or "kind" not in data or sort_of(data) is not Sort.JOB:
+    if not isinstance(data, dict) or sort_of(data) is not Sort.JOB:
         return []
-    return [Part(Sort.JOB, str(data["kind"]), 1, 0, text.decode())]
+    if "kind" not in data and not any(word.decode() in data for word in _ROLES):
+        return []
+    return [Part(Sort.JOB, str(data.get("kind", "")), 1, 0, text.decode())]
 
 
 def jobs_of(parts: list[Part]) -> list[bytes]:

@@ -18,6 +18,8 @@ from corral.kernel.units import counted
 if TYPE_CHECKING:
     from corral.client.schema import EfficiencyReport, EfficiencySum, JobEfficiency, RoleEfficiency
 
+_NONE = "-"
+"""A cell of what was not measured."""
 _HOUR = 3600.0
 _GIB = 1024**3
 _FORMATS = (*FORMATS, "csv")
@@ -42,7 +44,7 @@ def efficiency_command(job: str, user: str, queue: str, begin: str, end: str, ou
     """Show what jobs asked for and what they used: devices, their memory, processors, memory and time.
 
     Of one job it says so in sentences, with the smaller request that would have done. Without JOB it lists the jobs with
-    the most device-hours of a user, a queue, or all that you may see. What was not measured is left empty. A TIME is a
+    the most device-hours of a user, a queue, or all that you may see. What was not measured is "-". A TIME is a
     day (2026-11-01, in UTC), of the form 2026-11-27T10:00:00Z, or so long ago (12h).
 
     \b
@@ -110,7 +112,7 @@ def _role_rows(role: RoleEfficiency) -> Iterator[tuple[str, ...]]:
 
 
 def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return _NONE if value is None else f"{value:.3g}"
 
 
 def report_text(report: EfficiencyReport) -> str:
@@ -141,7 +143,7 @@ def _hours(seconds: float) -> str:
 
 
 def _percent(used: float | None, of: float) -> str:
-    return "" if used is None or not of else f"{100 * used / of:.0f}"
+    return _NONE if used is None or not of else f"{100 * used / of:.0f}"
 
 
 def _would_do(job: JobEfficiency) -> str:

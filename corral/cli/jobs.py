@@ -19,6 +19,7 @@ from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from corral.client.schema import JobDetail, JobSummary
+    from corral.client.sync import Client
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
 _SHOWN = 50
@@ -111,6 +112,8 @@ def ls_command(
             asked |= {"min_priority": min_priority, "max_priority": max_priority} if bounded else {}
             asked |= {name: at for name, at in times.items() if at}
             page = one_page(client.jobs, limit, **asked, order=order)
+            if not page["items"]:
+                _tell_of_missing(client, queues, users)
     found = page["items"]
     if show(found, output, names=[job["id"] for job in found]):
         return
@@ -190,6 +193,17 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
         return
     if not show(found, output, names=[found["id"]]):
         click.echo(detail_text(found, tasks))
+
+
+def _tell_of_missing(client: Client, queues: Sequence[str], users: Sequence[str]) -> None:
+    """Say which of the queues and users do not exist; others' accounts are known to administrators only."""
+    for ask, names in ((client.queue, queues), (client.user, users)):
+        for name in names:
+            with contextlib.suppress(Forbidden):
+                try:
+                    ask(name)
+                except NotFound as error:
+                    say(error.message)
 
 
 def _some_ended(job: JobDetail) -> bool:

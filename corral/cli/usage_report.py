@@ -27,6 +27,8 @@ _COLUMNS = (
     "GIB USED", "KWH",
 )  # fmt: skip
 _HOUR = 3600.0
+_NONE = "-"
+"""A cell of what was not measured, or of no devices."""
 _KWH = 3_600_000.0
 _ALL_PERCENT = 99.5
 """Percent that count as all: of a whole month, the last look at each task is missing."""
@@ -120,16 +122,16 @@ def _row(row: UsageRow, name: str) -> tuple[str, ...]:
     return (
         name,
         _hours(held),
-        f"{100 * row['usedDeviceSeconds'] / known:.0f}" if known else "",
+        f"{100 * row['usedDeviceSeconds'] / known:.0f}" if known else _NONE,
         _hours(lost),
-        _hours(idle) if known else "",
-        f"{100 * (lost + idle) / held:.0f}" if held else "",
+        _hours(idle) if known else _NONE,
+        f"{100 * (lost + idle) / held:.0f}" if held else _NONE,
         _hours(row["taskSeconds"]),
         _hours(row["cpuSeconds"]),
-        _hours(row["usedCpuSeconds"]) if measured else "",
+        _hours(row["usedCpuSeconds"]) if measured else _NONE,
         _hours(row["memoryGibSeconds"]),
-        _hours(row["usedMemoryGibSeconds"]) if measured else "",
-        f"{row['energyJoules'] / _KWH:.3f}" if row["energyJoules"] else "",
+        _hours(row["usedMemoryGibSeconds"]) if measured else _NONE,
+        f"{row['energyJoules'] / _KWH:.3f}" if row["energyJoules"] else _NONE,
         *cost,
     )
 

@@ -47,7 +47,7 @@ def test_a_report_lists_jobs_and_sums() -> None:
     lines = command.report_text(report).splitlines()
     assert lines[1].split()[:6] == ["train", "ann", "lab", "16.00", "25", "0.00"]
     assert lines[1].endswith("4 devices, 4 cpus, 3 GiB")
-    assert lines[2].split() == ["train", "ann", "lab", "16.00", "0.00"]
+    assert lines[2].split() == ["train", "ann", "lab", "16.00", "-", "0.00"]
     assert lines[-1].split() == ["all", "32.00", "25", "0.00"]
 
 

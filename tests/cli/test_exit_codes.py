@@ -115,6 +115,16 @@ def test_not_signed_in_is_4_and_says_how(person: Person) -> None:
     assert "corral login" in done.stderr
 
 
+def test_without_a_sign_in_and_a_server_it_is_5_and_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("CORRAL_URL", "http://127.0.0.1:9")
+    monkeypatch.delenv("CORRAL_TOKEN", raising=False)
+    assert run(["ls"]) == 5
+    assert "start one: corral up --detach" in capsys.readouterr().err
+
+
 def test_a_token_that_is_wrong_is_4(person: Person) -> None:
     assert person.types("ls", CORRAL_TOKEN="crl_wrong").returncode == 4
 

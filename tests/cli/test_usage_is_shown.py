@@ -52,7 +52,7 @@ def test_used_lost_idle_and_wasted_device_hours_are_told_with_the_part_that_was_
     assert "7200.0" in printed(monkeypatch, ANN, "-o", "csv")
 
 
-def test_devices_whose_use_nobody_measured_have_empty_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_whose_use_nobody_measured_have_a_dash_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(monkeypatch, BOB)
-    assert text.splitlines()[1].split()[:4] == ["bob", "4.00", "0.00", "0"]
+    assert text.splitlines()[1].split()[:4] == ["bob", "4.00", "-", "0.00"]
     assert "measured for" not in text

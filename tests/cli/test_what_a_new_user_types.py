@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from corral.cli.accounts import secret_command
+from corral.cli.document_files import job_alone, jobs_of
 from corral.cli.main import run
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 
 
 class Secrets:
@@ -42,6 +43,11 @@ def test_an_empty_secret_is_refused(monkeypatch: pytest.MonkeyPatch, given: str)
     assert not Secrets.stored
 
 
+def test_clone_names_the_way_to_submit_a_job_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["clone", "big"]) == 2
+    assert "corral get JOB --file > job.yaml; corral submit job.yaml --from JOB" in capsys.readouterr().err
+
+
 def test_a_journal_is_given_to_replay_without_a_command(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", str(journal)]) == 2
     assert f"Did you mean corral replay run {str(journal)[:100]}?" in capsys.readouterr().err
@@ -55,6 +61,46 @@ def test_a_time_that_is_none_names_its_option(
         monkeypatch.setattr(f"corral.cli.{module}.connect", Secrets)
     assert run([command, "--from", "yesterday"]) == 2
     assert "--from 'yesterday' is not a time; write it as" in capsys.readouterr().err
+
+
+class Jobs(Secrets):
+    """The part of a client that lists jobs, of which there are none."""
+
+    def jobs(self, **_: Any) -> Any:
+        return {"items": [], "next": None}
+
+    def queue(self, name: str) -> None:
+        raise NotFound("queue-not-found", f"There is no queue {name}; they are default.")
+
+    def user(self, name: str) -> None:
+        if name == "ann":
+            raise Forbidden("not-allowed", "Only administrators may do that.")
+        raise NotFound("user-not-found", f"There is no account {name}.")
+
+
+def test_a_list_without_jobs_names_a_queue_and_a_user_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("corral.cli.jobs.connect", Jobs)
+    assert run(["ls", "--queue", "nosuch", "-u", "nobody", "-u", "ann"]) == 0
+    said = capsys.readouterr().err
+    assert "There is no queue nosuch; they are default.\nThere is no account nobody.\nNo job matches." in said
+    assert "administrators" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "job"),
+    [
+        (b"name: x\nroles: {w: {command: a}}\n", True),
+        (b"kind: Framework\napiVersion: frameworkcontroller.microsoft.com/v1\n", True),
+        (b"kind: Queue\nmetadata: {name: roles}\n", False),
+        (b"name: x\n# roles\n", False),
+        (b"virtualClusters: {}\n", False),
+    ],
+)
+def test_a_file_of_a_short_job_alone_is_a_job_for_apply(text: bytes, job: bool) -> None:
+    found = job_alone(text, "job.yaml")
+    assert jobs_of(found) == ([text] if job else [])
 
 
 def test_what_is_neither_machines_nor_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
