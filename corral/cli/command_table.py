@@ -97,7 +97,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 
 
 _WAYS: Final = {
-    "clone": " Save the job's file and submit it again: corral get JOB --file > job.yaml; corral submit job.yaml --from JOB",
+    "clone": " Submit a job's file again: corral get JOB --file > job.yaml; corral submit job.yaml --from JOB",
 }
 """What to type instead of words that people try and that are no commands."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MARKS: Final = (b"\n---", b"\n...")
 _ROLES: Final = (b"roles", b"taskRoles")
-"""The fields of which every job without a kind has one: the short form, and OpenPAI's."""
+"""The fields of which every job without a kind has one: the short form, and that of a dialect."""
 
 
 def parts_in(text: bytes, shown: str) -> list[Part]:

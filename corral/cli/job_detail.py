@@ -35,7 +35,8 @@ def detail_text(job: JobDetail, tasks: Sequence[TaskRecord] = ()) -> str:
 
 def _head(job: JobDetail) -> str:
     tasks = job["tasks"]
-    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in _COUNTED if tasks.get(kind))
+    numbers: dict[str, object] = {**tasks}
+    counts = ", ".join(f"{numbers[kind]} {kind}" for kind in _COUNTED if numbers.get(kind))
     pairs: dict[str, object] = {
         "Name": paint(job["name"], bold=True),
         "Id": job["id"],

@@ -185,7 +185,7 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
     with connect() as client:
         found = job_or_array(client, job)
         has_ends = output == "table" and not isinstance(found, list) and _some_ended(found)
-        tasks = items(client.tasks, _TASKS, ref=found["id"]) if has_ends else []
+        tasks = [] if isinstance(found, list) or not has_ends else items(client.tasks, _TASKS, ref=found["id"])
     if isinstance(found, list):
         if not show(found, output, names=[each["id"] for each in found]):
             click.echo(f"An array of {len(found)} jobs: {counted_states(found)}.")

@@ -59,10 +59,10 @@ def _number_is(field: str) -> Callable[[Any], Any]:
 
 
 def _array(value: Any) -> Any:
-    """A number is a size; a size of 0 that somebody wrote is refused, rather than one job be submitted."""
+    """A number is a size; a size of 0 that is written out is refused, rather than one job be submitted."""
     given = _number_is("size")(value)
     if isinstance(given, dict) and _is_number(given.get("size")) and not given["size"]:
-        raise refusal("expected at least 1 job; leave `array` out for one job that is no array")
+        raise refusal("expected at least 1 job; without `array` it is one job")
     return given
 
 

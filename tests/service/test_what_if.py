@@ -23,6 +23,7 @@ from corral.model.what_if import (
     WhatIfRequest,
 )
 from corral.service.service import Service
+from corral.service.what_if.comparison import compare
 from tests.service.conftest import ANN, BOB, ROOT, FakeControl, job_text
 from tests.service.test_jobs import _submit
 
@@ -217,3 +218,14 @@ async def test_an_unknown_queue_is_named_with_the_nearest(service: Service, cont
         await service.what_if.ask(ROOT, WhatIfRequest(queues={"defaul": {"weight": 2}}))
     with pytest.raises(InvalidInput, match="change its name or kind"):
         await service.what_if.ask(ROOT, WhatIfRequest(queues={"default": {"name": "other"}}))
+
+
+@pytest.mark.parametrize(
+    ("own", "said"), [(1, "1 job runs for as long as its"), (2, "2 jobs run for as long as their")]
+)
+def test_the_run_times_of_one_job_and_of_several_are_told(own: int, said: str) -> None:
+    known = msgspec.structs.replace(COURSES.after[0], known=Known(own=own))
+    found = compare(
+        msgspec.structs.replace(COURSES, after=(known,)), horizon=60.0, changes=(), shown=lambda queue: True
+    )
+    assert f"{said} maxDuration." in found.assumptions

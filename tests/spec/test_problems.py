@@ -164,11 +164,11 @@ JOB_PROBLEMS = {
     ),
     "an array of no job": (
         "array: 0",
-        "2:8: array: expected at least 1 job; leave `array` out for one job that is no array",
+        "2:8: array: expected at least 1 job; without `array` it is one job",
     ),
     "an array of no job, written out": (
         "array: {size: 0, maxParallel: 2}",
-        "2:8: array: expected at least 1 job; leave `array` out for one job that is no array",
+        "2:8: array: expected at least 1 job; without `array` it is one job",
     ),
     "a counted role that is not there": (
         "countedRole: workr",
