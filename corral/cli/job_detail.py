@@ -22,7 +22,6 @@ _TASK_WORDS: Final = {
     "deleting": "stopping",
     "attempt-completed": "waiting",
 }
-_COUNTED = ("waiting", "running", "succeeded", "failed", "stopped")
 _OPENED = 4
 """Services whose commands are shown."""
 
@@ -35,8 +34,9 @@ def detail_text(job: JobDetail, tasks: Sequence[TaskRecord] = ()) -> str:
 
 def _head(job: JobDetail) -> str:
     tasks = job["tasks"]
-    numbers: dict[str, object] = {**tasks}
-    counts = ", ".join(f"{numbers[kind]} {kind}" for kind in _COUNTED if numbers.get(kind))
+    counts = ", ".join(
+        f"{tasks[kind]} {kind}" for kind in ("waiting", "running", "succeeded", "failed", "stopped") if tasks.get(kind)
+    )  # an older server does not count stopped tasks
     pairs: dict[str, object] = {
         "Name": paint(job["name"], bold=True),
         "Id": job["id"],

@@ -18,7 +18,7 @@ from corral.cli.times import time_of
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobDetail, JobSummary
+    from corral.client.schema import JobDetail, JobSummary, TaskRecord
     from corral.client.sync import Client
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
@@ -184,8 +184,9 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
 
     with connect() as client:
         found = job_or_array(client, job)
-        has_ends = output == "table" and not isinstance(found, list) and _some_ended(found)
-        tasks = [] if isinstance(found, list) or not has_ends else items(client.tasks, _TASKS, ref=found["id"])
+        tasks: list[TaskRecord] = []
+        if output == "table" and not isinstance(found, list) and _some_ended(found):
+            tasks = items(client.tasks, _TASKS, ref=found["id"])
     if isinstance(found, list):
         if not show(found, output, names=[each["id"] for each in found]):
             click.echo(f"An array of {len(found)} jobs: {counted_states(found)}.")
@@ -207,7 +208,8 @@ def _tell_of_missing(client: Client, queues: Sequence[str], users: Sequence[str]
 
 
 def _some_ended(job: JobDetail) -> bool:
-    return any(job["tasks"].get(word) for word in ("succeeded", "failed", "stopped"))
+    counts = job["tasks"]
+    return bool(counts["succeeded"] or counts["failed"] or counts.get("stopped"))
 
 
 def _tell_of_namesake(kind: str) -> None:

@@ -168,7 +168,7 @@ def test_the_same_simulation_has_the_same_digest_whatever_the_hash_seed(tmp_path
     [
         (["--restart-cost", "nan"], "is not a number"),
         (["--node-failures", "-1"], "not in the range"),
-        (["--cluster", "nowhere.yaml"], "nowhere.yaml is not there"),
+        (["--cluster", "nowhere.yaml"], "nowhere.yaml is neither NODESxDEVICES"),
         (["--cluster", "BINARY"], "BINARY"),
         (["--policy", "best"], "There is no policy 'best'"),
     ],

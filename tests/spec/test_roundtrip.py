@@ -99,7 +99,7 @@ def short_jobs(draw: st.DrawFn) -> dict[str, Any]:
                 "network": st.sampled_from(["none", "preferred", "rdma"]),
                 "checkpoint": st.fixed_dictionaries({}, optional={"signal": st.just("usr1"), "grace": st.just("5m")}),
                 "barrier": st.booleans(),
-                "array": st.integers(0, 10),
+                "array": st.integers(1, 10),
                 "parameters": st.dictionaries(st.sampled_from("abc"), text, max_size=2),
                 "secrets": st.dictionaries(st.sampled_from(["$TOKEN", "KEY"]).map(lambda n: n.strip("$")), names),
             },
