@@ -72,7 +72,14 @@ def test_the_help_of_get_names_every_word_for_a_kind() -> None:
 
 def placed(index: int, state: str) -> Any:
     """A task as the job shows it."""
-    where: dict[str, Any] = {"node": "local/node1", "devices": [], "host": "node1", "ports": {}, "share": None, "rank": None}
+    where: dict[str, Any] = {
+        "node": "local/node1",
+        "devices": [],
+        "host": "node1",
+        "ports": {},
+        "share": None,
+        "rank": None,
+    }
     return {"role": "w", "index": index, "state": state, **where}
 
 
