@@ -84,7 +84,9 @@ def read_json(body: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidInput("invalid-body", refused_field(str(error)) or f"The body does not fit: {error}.") from None
+        if words := refused_field(str(error)):
+            raise InvalidInput("invalid-body", words) from None
+        raise InvalidInput("invalid-body", f"The body does not fit: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput("malformed-body", f"The body is not JSON: {error}.") from None
 

@@ -24,7 +24,7 @@ def words_of(pattern: str) -> str:
     longest = int(most or least) + (1 if first else 0)
     if characters == "0-9a-f":
         return f"{longest} hexadecimal digits"
-    begins = f", beginning with {_PLAIN[first]}" if first in _PLAIN else ""
+    begins = f", beginning with {_PLAIN.get(first) or _characters(first)}" if first else ""
     return f"{_characters(characters)}{begins}, {longest} characters at most"
 
 

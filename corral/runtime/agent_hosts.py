@@ -13,6 +13,7 @@ from dataclasses import dataclass
 AGAIN_SECONDS = 10.0
 """Seconds after which a change that the launcher has not acted upon is told again; each time after twice as many."""
 MOST_SECONDS = 80.0
+"""The most seconds between two times that one change is told."""
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Hosts:
         return sum(host.running for host in self._here.values())
 
     def join(self, name: str, slots: int) -> None:
-        """Add a task; one that comes again has a new name if the launcher has begun something on it before."""
+        """Add a task; one that comes again has a new name if something has failed on it, or a change of it was missed."""
         self._here[name] = Host(slots, self._numbers.get(name, 0))
 
     def leave(self, name: str) -> None:
@@ -80,15 +81,19 @@ class Hosts:
         return host
 
     def end(self, name: str, host: Host | None, code: int, now: float) -> None:
-        """Note that the command for which `begin` gave `host` has ended; if it failed, the task gets a new name."""
+        """Note that the command for which `begin` gave `host` has ended; if it failed, the task gets a new name.
+
+        One that came again keeps its name where a later command already runs on it.
+        """
         if host is not None:
             host.running -= 1
             host.changed(now)
-        if code != 0:
+        now_here = self._here.get(name)
+        if code != 0 and (now_here is None or now_here is host or not now_here.running):
             self._rename(name)
 
     def listed(self, now: float) -> list[str]:
-        """The hosts as `NAME:SLOTS` for a launcher that asks for them."""
+        """The hosts as `NAME:SLOTS` for a launcher that asks for them; what it has missed is told by this very call."""
         return [f"{_called(name, host)}:{host.slots}" for name, host in self._here.items() if self._is_told(name, now)]
 
     def _is_told(self, name: str, now: float) -> bool:

@@ -15,6 +15,8 @@ from corral.api.pattern_words import refused_field, words_of
         ("^[A-Za-z]{1,40}$", "letters, 40 characters at most"),
         ("^[a-z0-9][a-z0-9-]{0,62}$",
          "lower-case letters, digits and '-', beginning with a letter or digit, 63 characters at most"),
+        ("^[a-z.][a-z.@]{0,125}$",
+         "lower-case letters, '.' and '@', beginning with lower-case letters and '.', 126 characters at most"),
         (r"^\?[01]$", r"text of the form ^\?[01]$"),
     ],
 )  # fmt: skip

@@ -71,13 +71,12 @@ def test_what_was_there_is_copied_before_its_first_change_alone(state: Path, tmp
     assert not lines(state / "deploy/made")
 
 
-@pytest.mark.parametrize("with_openssl", [True, False])
-def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_path: Path, with_openssl: bool) -> None:
-    program = tmp_path / "first/openssl"
-    if not with_openssl:
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\nexit 127\n")
-        program.chmod(0o755)
+@pytest.mark.parametrize("missing", ["openssl", "sha256sum"])
+def test_files_that_did_not_arrive_whole_are_not_put_in_place(state: Path, tmp_path: Path, missing: str) -> None:
+    program = tmp_path / "first" / missing
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 127\n")
+    program.chmod(0o755)
     install = f"PATH={program.parent}:$PATH; install_programs kubelet"
     sent = state / "deploy/received" / str(tmp_path).lstrip("/") / "bin/tool"
     sent.parent.mkdir(parents=True)

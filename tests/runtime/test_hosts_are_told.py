@@ -68,6 +68,7 @@ def test_a_command_of_before_a_task_came_again_is_not_counted_as_one_of_now() ->
     hosts.begin("worker-2", 2.0)
     hosts.end("worker-2", before, 255, 3.0)
     assert hosts.running == 3
+    assert hosts.listed(3.0)[-1] == "worker-2:1"
 
 
 def test_a_host_that_leaves_is_listed_once_more_if_what_runs_on_it_does_not_end() -> None:

@@ -48,7 +48,7 @@ def state_of(
         targets=run.targets,
         placements=run.placements,
         roles=tuple(
-            RoleState(name, count.target, count.total, count.running, count.succeeded, count.failed)
+            RoleState(name, count.target, count.total, count.running, count.succeeded, count.faulty)
             for name, count in run.roles.items()
         ),
         tasks=tuple(_task(task, run) for task in tasks),

@@ -129,12 +129,16 @@ async def _read(descriptor: int) -> bytes:
     """
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     parts, size = [], 0
-    loop.add_reader(descriptor, readable.set)
+    os.set_blocking(descriptor, False)
     try:
+        loop.add_reader(descriptor, readable.set)
         while size <= _MOST_ANSWER:
             await readable.wait()
             readable.clear()
-            part = os.read(descriptor, 1 << 20)
+            try:
+                part = os.read(descriptor, 1 << 20)
+            except BlockingIOError:  # asyncio's own loop tells of what the last read has taken once more
+                continue
             if not part:
                 break
             parts.append(part)

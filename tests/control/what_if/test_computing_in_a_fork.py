@@ -30,6 +30,28 @@ async def test_the_answer_comes_whole_however_long_it_is() -> None:
     assert await answer_of(lambda: data) == data
 
 
+async def test_a_loop_that_tells_of_an_empty_pipe_is_not_blocked_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, go = asyncio.get_running_loop(), tmp_path / "go"
+    add_reader = loop.add_reader
+
+    def told_at_once(descriptor: int, told: Callable[[], object]) -> None:
+        add_reader(descriptor, told)
+        loop.call_soon(told)
+        loop.call_later(0.1, go.touch)
+
+    def compute() -> bytes:
+        for _ in range(2000):
+            if go.exists():
+                return b"went on"
+            time.sleep(0.01)
+        return b"was blocked"
+
+    monkeypatch.setattr(loop, "add_reader", told_at_once)
+    assert await answer_of(compute) == b"went on"
+
+
 async def test_what_the_child_changes_stays_with_it() -> None:
     state = [1]
 
