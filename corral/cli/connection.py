@@ -35,11 +35,15 @@ def connect(timeout: float = 30.0) -> Client:
 
 def _listens(url: str) -> bool:
     """Whether something accepts connections at an address of this machine; other addresses are not tried."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:  # the client says what is wrong with the address
+        return True
     if parts.hostname not in _HERE:
         return True
     try:
-        with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PATIENCE):
+        with socket.create_connection((parts.hostname, port), timeout=_PATIENCE):
             return True
     except ConnectionRefusedError:
         return False

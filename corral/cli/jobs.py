@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ _MOST = 100_000
 """Jobs listed at most for outputs other than the table, unless -n is given."""
 _TASKS = 1000
 """Tasks of a job that are asked how they ended; the table shows fewer."""
+_NAME = re.compile(r"[A-Za-z0-9._-][A-Za-z0-9._@-]{0,125}")
+"""What queues and accounts can be called."""
 _REASON = 80
 """Characters of the reason in a job's line."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
@@ -198,8 +201,11 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
 
 def _tell_of_missing(client: Client, queues: Sequence[str], users: Sequence[str]) -> None:
     """Say which of the queues and users do not exist; others' accounts are known to administrators only."""
-    for ask, names in ((client.queue, queues), (client.user, users)):
+    for thing, ask, names in (("queue", client.queue, queues), ("account", client.user, users)):
         for name in names:
+            if not _NAME.fullmatch(name):
+                say(f"There is no {thing} {name[:_REASON]!r}.")
+                continue
             with contextlib.suppress(Forbidden):
                 try:
                     ask(name)

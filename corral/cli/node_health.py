@@ -43,7 +43,7 @@ def _row(health: HealthView) -> tuple[object, ...]:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @output_option
 def history_command(node: str, limit: int, output: str) -> None:
-    """Show the signs of trouble of a node (ENGINE/NODE) and its moves between states, newest first."""
+    """Show the signs of trouble of a node and its moves between states, newest first."""
     with connect() as client:
         node = node_named(client, node)
         found = items(client.node_history, limit, node=node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _ROLE = "main"
 _LOOK_SECONDS = 0.5
+_MOST_LOOK_SECONDS = 5.0
+"""The most seconds between two looks, and of one look at a program that says nothing."""
 _ANSWER_SECONDS = 120.0
 """Seconds within which the program of a running task should answer; afterwards its address is printed all the same."""
 _ASK = b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n"
@@ -140,20 +143,27 @@ def await_answer(client: Client, job: JobDetail, port: str) -> None:
 
     Raises Conflict when the job ends before.
     """
-    until = time.monotonic() + _ANSWER_SECONDS
+    until, rest = time.monotonic() + _ANSWER_SECONDS, _LOOK_SECONDS
     while not _answers(client, job["id"], port):
         _check_live(client.job(job["id"]))
         if time.monotonic() > until:
             say(f"{job['name']} does not answer yet; once it does, corral open {job['name']} opens it.")
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(rest)
+        rest = min(2 * rest, _MOST_LOOK_SECONDS)  # each look is an entry of the audit log
 
 
 def _answers(client: Client, job: str, port: str) -> bool:
     try:
         with client.reach(job, _ROLE, 0, port) as stream:
-            stream.send(_ASK)
-            return any(stream)
+            limit = threading.Timer(_MOST_LOOK_SECONDS, stream.close)
+            limit.daemon = True
+            limit.start()
+            try:
+                stream.send(_ASK)
+                return any(stream)
+            finally:
+                limit.cancel()
     except (Conflict, NotFound, Unavailable):  # the task is not there yet, or nothing listens
         return False
 

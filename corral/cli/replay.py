@@ -44,7 +44,7 @@ class Replay(CommandGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that `args` begins with, or fail with a suggestion for a file."""
-        if args and args[0] not in self.commands and Path(args[0]).is_file():
+        if args and args[0] not in self.commands and os.path.isfile(args[0]):
             ctx.fail(f"There is no command {args[0][:100]!r}. Did you mean corral replay run {args[0][:100]}?")
         return super().resolve_command(ctx, args)
 

@@ -137,7 +137,7 @@ class RoleCount(msgspec.Struct, frozen=True, gc=False):
     @property
     def faulty(self) -> int:
         """Tasks that failed by themselves."""
-        return self.failed - self.stopped
+        return max(0, self.failed - max(0, self.stopped))  # jobs of earlier versions did not count the stopped ones
 
 
 class WorkReport(msgspec.Struct, frozen=True, gc=False):

@@ -36,6 +36,6 @@ def _counts(run: JobRun) -> TaskCounts:
         running += role.running
         succeeded += role.succeeded
         failed += role.faulty
-        stopped += role.stopped
+        stopped += max(0, role.stopped)
     waiting = max(0, total - running - succeeded - failed - stopped)
     return TaskCounts(total, waiting, running, succeeded, failed, stopped)

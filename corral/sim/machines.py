@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -86,7 +87,7 @@ def plain_site(text: str) -> Site | None:
 def machines_file(text: str) -> Path:
     """Return the file that machines are read from; raises NotFound where there is none of the name."""
     file = Path(text)
-    if not file.is_file():
+    if not os.path.isfile(file):  # False for text that is too long for a name, too
         raise NotFound("no-file", f"{shorten(text, 100)} is neither NODESxDEVICES, such as 4x8, nor a file.")
     return file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +65,9 @@ class Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self.close()
+
+    def close(self) -> None: ...
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._answer)
@@ -120,4 +123,40 @@ def test_a_notebook_that_is_slow_is_named_with_the_way_to_it(
 ) -> None:
     monkeypatch.setattr("corral.cli.notebook._ANSWER_SECONDS", -1.0)
     await_answer(Server((None, job("running"))), job("running"), "notebook")  # type: ignore[arg-type]
+    assert "corral open lab opens it" in capsys.readouterr().err
+
+
+class Silent:
+    """A stream of a program that takes a connection and says nothing until that is closed."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, data: bytes) -> None:
+        assert data.startswith(b"GET /")
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._closed.wait()
+        raise Unavailable("exec-broken", "The connection into the task broke; try again.")
+        yield b""
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_a_notebook_that_takes_a_connection_and_says_nothing_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("corral.cli.notebook._ANSWER_SECONDS", -1.0)
+    monkeypatch.setattr("corral.cli.notebook._MOST_LOOK_SECONDS", 0.05)
+    server = Server((None, job("running")))
+    monkeypatch.setattr(server, "reach", lambda *_: Silent())
+    await_answer(server, job("running"), "notebook")  # type: ignore[arg-type]
     assert "corral open lab opens it" in capsys.readouterr().err

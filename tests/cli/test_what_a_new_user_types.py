@@ -88,6 +88,22 @@ def test_a_list_without_jobs_names_a_queue_and_a_user_that_are_not_there(
     assert "administrators" not in said
 
 
+@pytest.mark.parametrize("name", ["", "ml team", "größe", "a/b", "x/../y", "a+b", "x%y", "n" * 500])
+def test_names_that_no_queue_or_account_can_have_are_told_and_not_asked_for(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Asked(Jobs):
+        def queue(self, name: str) -> None:
+            raise AssertionError("A path cannot hold this name.")
+
+        user = queue
+
+    monkeypatch.setattr("corral.cli.jobs.connect", Asked)
+    assert run(["ls", "--queue", name, "-u", name]) == 0
+    said = capsys.readouterr().err
+    assert f"There is no queue {name[:80]!r}.\nThere is no account {name[:80]!r}.\nNo job matches." in said
+
+
 @pytest.mark.parametrize(
     ("text", "job"),
     [

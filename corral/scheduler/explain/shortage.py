@@ -270,8 +270,11 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
     if free >= needed:
         largest = max(mask.bit_count() for mask in index.slots(only).masks)
         if largest < shape.devices:
-            message = f"{who}Needs {count} × {counted(shape.devices, kind)}; the largest node has {largest}."
-            return Reason("not-enough-devices", message, counts)
+            return Reason(
+                "not-enough-devices",
+                f"{who}Needs {count} × {counted(shape.devices, kind)}; the largest node has {largest}.",
+                counts,
+            )
         message = (
             f"{who}Needs {count} × {counted(shape.devices, kind)}{_inside(index, scope)}; {free} of {total} are free"
             f"{_at_best(index, scope, name)}, but scattered: there is room for {room} of {counted(count, 'task')}."

@@ -2,8 +2,10 @@
 
 import { Link } from '@tanstack/react-router';
 import type { Change, Estimate, Forecast } from '../api/types';
-import { count } from '../lib/format';
 import { absolute, duration } from '../lib/time';
+import { counts } from '../texts/english/counts';
+import { line } from '../texts/english/line';
+import { counted, filled } from '../texts/fill';
 import { Ago, useNow } from './Time';
 
 const HOW: Record<string, string> = {
@@ -71,7 +73,7 @@ function Range({ estimate, now }: { estimate: Estimate; now: number }) {
 export function Source({ forecast }: { forecast: Forecast }) {
   return (
     <p data-forecast={forecast.revision} className="text-xs text-muted">
-      Forecast of <Ago at={forecast.at} />, revision {forecast.revision}, {count(forecast.seeds, 'course')}
+      {filled(line.forecast, { time: <Ago at={forecast.at} />, revision: forecast.revision, courses: counted(counts.courses, forecast.seeds) })}
     </p>
   );
 }

@@ -7,5 +7,6 @@ export const counts = part('counts', {
   devices: { one: '{count} device', other: '{count} devices' },
   tasks: { one: '{count} task', other: '{count} tasks' },
   hours: { one: '{count} hour', other: '{count} hours' },
+  courses: { one: '{count} course', other: '{count} courses' },
   alerts: { one: '{count} alert', other: '{count} alerts' },
 });

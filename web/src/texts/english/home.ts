@@ -30,6 +30,6 @@ export const home = part('home', {
   own: 'Own',
   waiting: 'Waiting',
   changes: { submitted: 'submitted', started: 'started', ended: 'ended' },
-  moreJobs: { other: 'And {count} jobs that run or wait.' },
+  moreJobs: { one: 'And {count} job that runs or waits.', other: 'And {count} jobs that run or wait.' },
   furtherJobs: 'And further jobs that run or wait.',
 });

@@ -23,6 +23,7 @@ export const line = part('line', {
   move: 'Move',
   moveNamed: 'Move {name}',
   moveRow: 'move',
+  forecast: 'Forecast of {time}, revision {revision}, {courses}',
   next: '▶ next:',
   never: '✕ never as it is:',
   notLookedAt: 'The scheduler has not looked at it yet.',
