@@ -320,8 +320,6 @@ class ControlPlane:
             "root-ca-file": self.ca,
             "kube-api-qps": 500,
             "kube-api-burst": 1000,
-            # The default of 50 seconds is short on a machine that does much else, and for the leases of played nodes.
-            "node-monitor-grace-period": "300s",
         }
         return [program("kube-controller-manager"), *_flags(flags)]
 

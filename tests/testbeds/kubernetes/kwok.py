@@ -21,11 +21,6 @@ ENDS_AFTER: Final = "corral.test/ends-after"
 EXIT_CODE: Final = "corral.test/exit-code"
 """A pod's annotation: the exit code of its containers, 0 by default."""
 DEVICES: Final = "nvidia.com/gpu"
-LEASE: Final = 160
-"""Seconds of a played node's lease, which is renewed four times in them.
-
-A kubelet's is for 40, which takes two seconds more of processor time a minute for five hundred nodes.
-"""
 
 
 class Kwok:
@@ -41,7 +36,7 @@ class Kwok:
             "manage-nodes-with-label-selector": PLAYED,
             "server-address": self._address,
             "node-ip": "127.0.0.1",
-            "node-lease-duration-seconds": LEASE,
+            "node-lease-duration-seconds": 40,
         }
         words = [f"--{name}={value}" for name, value in flags.items()]
         self._daemon = Daemon("kwok", [program("kwok"), *words], plane.home, {"HOME": str(plane.home)})
