@@ -33,8 +33,11 @@ const TASK_WORDS: Record<string, string> = {
 
 type Exit = { class: string; code: number };
 
+/** The codes of tasks that were asked to end: by a person, by the end of their job, or by a smaller role. */
+const ASKED_TO_END = new Set([-210, -220, -230]);
+
 /** Whether an end was asked for, by a person or by the job's own rules, and is no fault of the program's. */
-const stopped = (exit: Exit) => exit.class === 'stopped' || exit.code < -200;
+const stopped = (exit: Exit) => exit.class === 'stopped' || ASKED_TO_END.has(exit.code);
 
 /** The colour of an exit's words: red is for those that somebody should look at. */
 export const exitTone = (exit: Exit | null) => (exit && exit.code !== 0 && !stopped(exit) ? 'text-fail' : 'text-muted');

@@ -81,6 +81,7 @@ describe('a state', () => {
     ['creation-requested', null, 'waiting'],
     ['deleting', null, 'stopping'],
     ['completed', { class: 'stopped', code: -210 }, 'stopped'],
+    ['completed', { class: 'permanent', code: -1200 }, 'failed'],
   ])('of a task in %s with exit %j is %s', (state, exit, word) => expect(taskWord({ state, exit })).toBe(word));
 
   it.each([
@@ -88,6 +89,7 @@ describe('a state', () => {
     [{ class: 'transient', code: -111 }, 'text-fail'],
     [{ class: 'stopped', code: -210 }, 'text-muted'],
     [{ class: 'permanent', code: -220 }, 'text-muted'],
+    [{ class: 'permanent', code: -1004 }, 'text-fail'],
     [{ class: 'succeeded', code: 0 }, 'text-muted'],
   ])('alarms with an end that nobody asked for: %j is %s', (exit, tone) => expect(exitTone(exit)).toBe(tone));
 });
