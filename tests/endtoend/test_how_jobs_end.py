@@ -151,7 +151,7 @@ def test_what_jobs_used_is_counted_from_their_attempts(platform: Platform) -> No
     assert f"counted ({done['id']})" in shown and "100" in shown
     written = list(csv.DictReader(platform.corral("usage", "--by", "queue", "-o", "csv").splitlines()))
     assert [(row["queue"], float(row["device_seconds"]) > 0) for row in written] == [("default", True)]
-    assert "is a time such as" in platform.refused("usage", "--from", "yesterday", code=2)
+    assert "is not a time; write it as" in platform.refused("usage", "--from", "yesterday", code=2)
 
 
 def _seconds(attempt: Job) -> float:

@@ -243,8 +243,9 @@ def test_a_choice_holds_as_long_as_it_says(made: Choice, now: float, parts: list
     chosen = dict(made.at(now))
     until = min(made.until, now + 100_000.0)
     assert until >= now
-    for part in parts:
-        assert made.at(now + part * (until - now)) == chosen
+    for moment in (now + part * (until - now) for part in parts):
+        if moment < until:  # a part just below 1 may be rounded to the end
+            assert made.at(moment) == chosen
 
 
 def test_a_choice_says_when_a_waiting_job_comes_first() -> None:
