@@ -61,14 +61,14 @@ export function Nodes() {
     <section className="pt-5">
       <h1 className="sr-only">Nodes</h1>
       <NodeTabs />
-      {top ? <Totals top={top} /> : <Skeleton rows={2} />}
+      <div className="pt-4">{top ? <Totals top={top} /> : <Skeleton rows={2} />}</div>
       <div className="flex flex-wrap items-center gap-3 pt-5 pb-2">
         <input
           ref={field}
           type="search"
           aria-label="Search nodes by name, rack, label or job"
           placeholder="Search name, rack, model or job  ( / )"
-          className="field !w-72 max-sm:!w-full"
+          className="field !w-80 max-sm:!w-full"
           value={q}
           onChange={(event) => set({ q: event.target.value || undefined })}
           onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
