@@ -11,15 +11,13 @@ import click
 
 from corral.cli.connection import connect
 from corral.cli.csv_cells import csv_cell
-from corral.cli.output import FORMATS, say, show, table
+from corral.cli.output import FORMATS, NOT_MEASURED, say, show, table
 from corral.cli.times import time_of
 from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.client.schema import EfficiencyReport, EfficiencySum, JobEfficiency, RoleEfficiency
 
-_NONE = "-"
-"""A cell of what was not measured."""
 _HOUR = 3600.0
 _GIB = 1024**3
 _FORMATS = (*FORMATS, "csv")
@@ -112,7 +110,7 @@ def _role_rows(role: RoleEfficiency) -> Iterator[tuple[str, ...]]:
 
 
 def _short(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3g}"
+    return NOT_MEASURED if value is None else f"{value:.3g}"
 
 
 def report_text(report: EfficiencyReport) -> str:
@@ -143,7 +141,7 @@ def _hours(seconds: float) -> str:
 
 
 def _percent(used: float | None, of: float) -> str:
-    return _NONE if used is None or not of else f"{100 * used / of:.0f}"
+    return NOT_MEASURED if used is None or not of else f"{100 * used / of:.0f}"
 
 
 def _would_do(job: JobEfficiency) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -23,9 +24,16 @@ def node_named(client: Client, word: str) -> str:
     Raises NotFound, with the nearest names, and InvalidInput where several engines have such a node. What has an engine
     is left to the server.
     """
-    if "/" in word:
-        return word
-    names = [node["name"] for node in items(client.nodes)]
+    return nodes_named(client, (word,))[0]
+
+
+def nodes_named(client: Client, words: Sequence[str]) -> list[str]:
+    """Return the same of each name; the nodes are listed once, and only for names without an engine."""
+    names = [] if all("/" in word for word in words) else [node["name"] for node in items(client.nodes)]
+    return [word if "/" in word else _among(names, word) for word in words]
+
+
+def _among(names: Sequence[str], word: str) -> str:
     alike = [name for name in names if name.partition("/")[2] == word]
     if len(alike) == 1:
         return alike[0]

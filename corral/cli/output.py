@@ -28,6 +28,10 @@ _STATES: Final = {
 }
 
 
+NOT_MEASURED: Final = "-"
+"""A cell of what was not measured, or of no devices."""
+
+
 def output_option(command: Function) -> Function:
     """Add the option `-o table|json|yaml|name` to a command."""
     return click.option(

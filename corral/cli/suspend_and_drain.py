@@ -10,7 +10,7 @@ import click
 
 from corral.cli.connection import connect
 from corral.cli.job_arrays import each_job, one_job
-from corral.cli.node_names import node_named
+from corral.cli.node_names import nodes_named
 from corral.cli.output import age, output_option, paint, say, show, span, table
 from corral.cli.paging import items
 from corral.cli.times import time_of
@@ -131,7 +131,7 @@ def device_time(seconds: float) -> str:
 def cordon_command(nodes: Sequence[str], why: str) -> None:
     """Close nodes (NODE or ENGINE/NODE) to new tasks; running tasks continue."""
     with connect() as client:
-        for node in [node_named(client, each) for each in nodes]:
+        for node in nodes_named(client, nodes):
             client.cordon(node, why=why)
             say(f"{node} takes no new tasks; corral uncordon {node} opens it again.")
 
@@ -141,7 +141,7 @@ def cordon_command(nodes: Sequence[str], why: str) -> None:
 def uncordon_command(nodes: Sequence[str]) -> None:
     """Open nodes to new tasks again."""
     with connect() as client:
-        for node in [node_named(client, each) for each in nodes]:
+        for node in nodes_named(client, nodes):
             client.uncordon(node)
             say(f"{node} takes tasks again.")
 
@@ -157,7 +157,7 @@ def uncordon_command(nodes: Sequence[str]) -> None:
 def drain_command(nodes: Sequence[str], why: str, grace: float | None, after_jobs: bool, wait: bool) -> None:
     """Close nodes to new tasks and move their running tasks elsewhere; each of their jobs gets a receipt."""
     with connect() as client:
-        named = [node_named(client, each) for each in nodes]
+        named = nodes_named(client, nodes)
         for node in named:
             client.drain(node, why=why, grace_seconds=grace, after_jobs=after_jobs)
             ends = "its jobs may end by themselves" if after_jobs else "its tasks move elsewhere"

@@ -14,7 +14,7 @@ from corral.cli.connection import connect
 from corral.cli.csv_cells import csv_cell
 from corral.cli.fairness_report import fairness_command
 from corral.cli.focus_columns import COLUMNS, focus_cells, focus_row
-from corral.cli.output import FORMATS, say, show, table
+from corral.cli.output import FORMATS, NOT_MEASURED, say, show, table
 from corral.cli.times import time_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ _COLUMNS = (
     "GIB USED", "KWH",
 )  # fmt: skip
 _HOUR = 3600.0
-_NONE = "-"
-"""A cell of what was not measured, or of no devices."""
 _KWH = 3_600_000.0
 _ALL_PERCENT = 99.5
 """Percent that count as all: of a whole month, the last look at each task is missing."""
@@ -122,16 +120,16 @@ def _row(row: UsageRow, name: str) -> tuple[str, ...]:
     return (
         name,
         _hours(held),
-        f"{100 * row['usedDeviceSeconds'] / known:.0f}" if known else _NONE,
+        f"{100 * row['usedDeviceSeconds'] / known:.0f}" if known else NOT_MEASURED,
         _hours(lost),
-        _hours(idle) if known else _NONE,
-        f"{100 * (lost + idle) / held:.0f}" if held else _NONE,
+        _hours(idle) if known else NOT_MEASURED,
+        f"{100 * (lost + idle) / held:.0f}" if held else NOT_MEASURED,
         _hours(row["taskSeconds"]),
         _hours(row["cpuSeconds"]),
-        _hours(row["usedCpuSeconds"]) if measured else _NONE,
+        _hours(row["usedCpuSeconds"]) if measured else NOT_MEASURED,
         _hours(row["memoryGibSeconds"]),
-        _hours(row["usedMemoryGibSeconds"]) if measured else _NONE,
-        f"{row['energyJoules'] / _KWH:.3f}" if row["energyJoules"] else _NONE,
+        _hours(row["usedMemoryGibSeconds"]) if measured else NOT_MEASURED,
+        f"{row['energyJoules'] / _KWH:.3f}" if row["energyJoules"] else NOT_MEASURED,
         *cost,
     )
 

@@ -1,4 +1,4 @@
-"""The tasks of a job as its leading agent tells an elastic launcher of them.
+"""The list of hosts that the leading agent of a job gives to an elastic launcher.
 
 Horovod's driver (0.28.1) tells its ring of a change of hosts once. What the ring misses, as it was just starting or forming
 anew, stays unknown to it. The driver also never starts a process on a host that came off its blacklist

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from corral.cli.cluster import nodes_command
-from corral.cli.node_names import node_named
+from corral.cli.node_names import node_named, nodes_named
 from corral.cli.suspend_and_drain import cordon_command, drain_command, uncordon_command
 from corral.kernel.errors import InvalidInput, NotFound
 
@@ -61,6 +61,17 @@ def _server(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_name_without_its_engine_is_that_of_the_only_node(word: str, named: str) -> None:
     assert node_named(Server(), word) == named  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("words", "lists"), [(("node1", "node1", "yarn/node2"), 1), (("yarn/node2", "local/x"), 0)])
+def test_the_nodes_are_listed_once_for_all_names(
+    words: tuple[str, ...], lists: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, asked = Server(), list[int]()
+    listed = server.nodes
+    monkeypatch.setattr(server, "nodes", lambda **page: asked.append(1) or listed(**page))
+    assert len(nodes_named(server, words)) == len(words)  # type: ignore[arg-type]
+    assert len(asked) == lists
 
 
 @pytest.mark.parametrize(

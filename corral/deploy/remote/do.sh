@@ -143,8 +143,8 @@ as_listed() {
 }
 
 # import_images NAME...: pinned, as a kubelet would remove unused ones where the disk is full, and no registry has them.
-# ctr itself takes an archive apart in less than half the time that containerd needs for one that ctr passes on; but it unpacks
-# for overlayfs, which some hosts have not.
+# With --local ctr unpacks an archive itself, in less than half of containerd's processor time, but for overlayfs alone. Hosts
+# without overlayfs import by containerd.
 import_images() {
   received || return
   while read -r _ file; do

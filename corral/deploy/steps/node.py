@@ -77,7 +77,7 @@ class _Node:
         return _numbers(self._own.versions.get("containerd", "").removeprefix("v")) >= _numbers(CONTAINERD_VERSION)
 
     def _untold(self, name: str) -> bool:
-        """Whether a busy host did not tell the version of a program in time; with a bundle its digest says as much."""
+        """Whether a busy host did not tell the version of a program in time; with a bundle, the digest decides."""
         return self.bundle is not None and not self._own.versions.get(name)
 
     @property

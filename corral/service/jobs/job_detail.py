@@ -160,7 +160,7 @@ def _role(role: dict[str, Any], counted: dict[str, Any], record: JobRecord) -> R
         running=count.running,
         succeeded=count.succeeded,
         failed=count.faulty,
-        stopped=count.stopped,
+        stopped=max(0, count.stopped),
         elastic=least < most,
         min_replicas=least,
         max_replicas=most,

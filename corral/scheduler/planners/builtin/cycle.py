@@ -67,7 +67,7 @@ class Cycle:
         self._targets = targets
         self._queues = trial.cluster.queues
         self._plain = self._queues.plain and not policy.preemption and not targets.by_job
-        """Whether nothing but room decides which gangs start: no bound of a queue, no target, and nobody yields."""
+        """Whether nothing but room decides which gangs start: no bound of a queue, no target, no preemption."""
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._claimed = False
@@ -255,7 +255,7 @@ class Cycle:
         return self._after_refusal(order, walk, first, found, alike)
 
     def _still_refused(self, group: Group, request: GangRequest) -> Reasons | None:
-        """Return what a gang waits for if its group's last refusal is all that there is to it; None if it is not."""
+        """Return the cached refusal of a gang's group where only room decides; None if the gang must be tried."""
         known = group.verdict
         if not (self._plain and isinstance(known, Verdict) and self._holds(known, request)):
             return None
