@@ -29,7 +29,7 @@ class Device(msgspec.Struct, frozen=True):
     healthy: bool = True
     health_reason: str = ""
     described: bool = False
-    """Whether it exists only in the cluster document: no vendor variable is set for it."""
+    """Whether it exists only in the cluster document: its tasks see no real device."""
     chain: str = ""
     """The type of its outermost cell (HiveD's cell chain); "" if no cell types are configured."""
     parent: int = -1

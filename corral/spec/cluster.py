@@ -85,7 +85,7 @@ class Slices(SpecModel):
 
 
 class DescribedDevices(SpecModel):
-    """Devices declared by the document, to try policies: processes are real, no vendor variable is set.
+    """Devices declared by the document, to try policies: processes are real, and see no real device.
 
     With `source: found` they are the machine's own devices, and the fields here state what it must report.
     """

@@ -1,4 +1,4 @@
-"""Vendor variables confine a task to its devices; described devices set none."""
+"""Vendor variables confine a task to its devices; described devices set none, but where they hide real ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import msgspec
 import pytest
 
+from corral.engines.local import environment
 from corral.engines.local.environment import base_environment, port_variable, task_environment, visible_devices
 from corral.model.inventory import MPS_LABEL, Device
 from corral.model.launch import TaskLaunch
@@ -37,6 +38,20 @@ def test_a_task_sees_the_devices_it_was_given(node: list[Device], given: list[in
     found = visible_devices([node[index] for index in given], node)
     assert found.pop("CUDA_DEVICE_ORDER", "PCI_BUS_ID") == "PCI_BUS_ID"
     assert found == variables
+
+
+@pytest.mark.parametrize("given", [DESCRIBED[:2], []])
+def test_described_devices_hide_the_real_ones_of_the_machine(
+    given: list[Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "vendors_here", lambda: frozenset({"nvidia", "ascend"}))
+    assert visible_devices(given, DESCRIBED) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+        "ASCEND_RT_VISIBLE_DEVICES": "",
+    }
+    assert visible_devices([NVIDIA[1]], NVIDIA)["CUDA_VISIBLE_DEVICES"] == "1"
 
 
 def test_the_job_may_not_lie_about_who_it_is() -> None:

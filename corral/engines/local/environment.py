@@ -1,10 +1,12 @@
 """Build a task's environment from its job and placement, without the server's own environment.
 
-Vendor variables are set for real devices only. A described device sets none.
+Vendor variables are set for real devices only. Described devices hide the real ones of the machine, which tasks would
+otherwise share without knowing it.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import re
@@ -12,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from corral.devices.mps import PIPE_VARIABLE, pipe_folder
+from corral.devices.nvidia import has_driver
 from corral.kernel.ids import parse_attempt_id
 from corral.model.inventory import MPS_LABEL, Device
 from corral.model.launch import TaskLaunch
@@ -26,6 +29,9 @@ _LOADED = re.compile(
     r"ENV|BASH_ENV|BASHOPTS|SHELLOPTS|IFS|PS4|CDPATH"
 )
 """Variables that make a shell, the loader or the C library run or read something that a job chose."""
+
+_DRIVERS: Mapping[str, str] = MappingProxyType({"amd": "/dev/kfd", "ascend": "/dev/davinci_manager"})
+"""A file of each vendor's driver; NVIDIA's is found by its library."""
 
 
 def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -106,10 +112,12 @@ def device_fraction_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dic
 def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> dict[str, str]:
     """Return the vendors' variables that confine a task to its devices.
 
-    A task without devices on a node with real ones is confined to none.
+    A task without devices on a node with real ones is confined to none, and so is one with described devices.
     """
     env: dict[str, str] = {}
     vendors = {vendor(device) for device in node_devices if not device.described}
+    if node_devices and all(device.described for device in node_devices):
+        vendors = set(vendors_here())
     for name in sorted(vendors - {""}):
         mine = [device for device in given if not device.described and vendor(device) == name]
         indexes = ",".join(str(device.index) for device in mine)
@@ -123,6 +131,13 @@ def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> 
         elif name == "ascend":
             env["ASCEND_RT_VISIBLE_DEVICES"] = indexes
     return env
+
+
+@functools.cache
+def vendors_here() -> frozenset[str]:
+    """The vendors whose drivers this machine has."""
+    found = {name for name, place in _DRIVERS.items() if os.path.exists(place)}
+    return frozenset(found | ({"nvidia"} if has_driver() else set()))
 
 
 def vendor(device: Device) -> str:

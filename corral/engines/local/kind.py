@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +16,7 @@ from corral.kernel.errors import InvalidInput
 from corral.model.store_writes import EngineHome
 
 if TYPE_CHECKING:
+    from corral.devices.discovery_result import DiscoveryResult
     from corral.engines.local.device_monitor import DeviceMonitor
     from corral.model.inventory import Inventory
     from corral.spec.cluster import ClusterDocument
@@ -102,9 +106,10 @@ class LocalKind(EngineKind[LocalSettings]):
         return BuiltEngine(engine, LocalInventory(monitor, self.name), monitor.run)
 
     async def doctor(self, settings: LocalSettings, options: DoctorOptions) -> list[Finding]:
-        """Say which optional programs of this machine tasks can use."""
+        """Say which devices and optional programs of this machine tasks can use."""
         runtime, launcher = self.container_runtime(), shutil.which("mpirun")
         return [
+            await asyncio.to_thread(devices_finding),
             Finding(
                 "containers",
                 "good" if runtime else "note",
@@ -112,6 +117,22 @@ class LocalKind(EngineKind[LocalSettings]):
             ),
             Finding("mpirun", "good" if launcher else "note", launcher or "not found; MPI jobs need Open MPI"),
         ]
+
+
+def devices_finding(discover: Callable[[], DiscoveryResult] | None = None) -> Finding:
+    """Say which devices this machine has: how many of each model, which are unhealthy, and whether parts are confined."""
+    from corral.devices.machine_inventory import devices_found
+    from corral.devices.mps import daemon_runs
+
+    found = (discover or devices_found)()
+    if not found.devices:
+        return Finding("devices", "note", f"none found{f' ({found.note})' if found.note else ''}; tasks run without")
+    models = Counter(device.model or device.kind for device in found.devices)
+    told = ", ".join(f"{count} {model}" for model, count in models.items())
+    unhealthy = [f"device {each.index}: {each.health_reason}" for each in found.devices if not each.healthy]
+    if unhealthy:
+        return Finding("devices", "bad", f"{told}; not used are {'; '.join(unhealthy)}")
+    return Finding("devices", "good", told + ("; Multi-Process Service runs" if daemon_runs() else ""))
 
 
 class LocalInventory:
