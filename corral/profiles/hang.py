@@ -41,9 +41,17 @@ class Standing(StrEnum):
     WORKS = "works"
     """It moves: another place in the program, processor time, or files and connections."""
     WAITS = "waits"
-    """It is in a collective."""
+    """It is in a collective, or stands still while one that it began is not over."""
     STILL = "still"
     """It does nothing, outside of any collective."""
+
+
+_ALONE: Final = {
+    Standing.UNKNOWN: "could not be looked at",
+    Standing.STOPPED: "is stopped",
+    Standing.WAITS: "waits",
+}
+"""What the only process of a job does."""
 
 
 class Look(NamedTuple):
@@ -129,7 +137,9 @@ def _standing(rank: Rank) -> Standing:
     first, last = rank.looks[0], rank.looks[-1]
     if last.state in _STOPPED:
         return Standing.STOPPED
-    waits = any(_name(frame) in COLLECTIVES for frame in last.frames)
+    # On a device a collective is begun, and then something waits for it, often with a busy processor.
+    begun = rank.recorded is not None and not rank.recorded.done and bool(last.frames)
+    waits = begun or any(_name(frame) in COLLECTIVES for frame in last.frames)
     if last.io_bytes - first.io_bytes >= _LEAST_IO:
         return Standing.WORKS
     if waits and first.frames == last.frames:
@@ -178,7 +188,7 @@ def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
         together = Counter(each.collective for each in found if each.standing is Standing.WAITS)
         if len(found) > 1 and sum(together.values()) == len(found) and len(together) == 1:
             return f"All {len(found)} ranks wait in {_or_none(together)}."
-        return "No rank moves."
+        return _alone(found[0]) if len(found) == 1 else "No rank moves."
     where = [each.place for each in odd if each.place]
     collective = next((each.collective for each in odd if each.collective), "")
     number = next((each.number for each in odd if each.number), 0)
@@ -188,6 +198,15 @@ def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     if where:
         told += f" at {where[0]}"
     return f"{told}; {waiting}." if waiting else f"{told}."
+
+
+def _alone(rank: Found) -> str:
+    """The sentence of a job of one process."""
+    waits = rank.standing is Standing.WAITS
+    told = f"{rank.task} {_ALONE.get(rank.standing, 'stands still')}"
+    if waits and rank.collective:
+        told += f" in {rank.collective}" + (f" number {rank.number}" if rank.number else "")
+    return f"{told} at {rank.place}." if rank.place else f"{told}."
 
 
 def _waiting(waits: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""The last collective of a rank, read from the JSON of PyTorch's flight recorder."""
+"""The last collective of a rank, read from a dump of PyTorch's flight recorder: JSON, or NCCL's pickle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
+from corral.profiles.plain_pickle import read_plain_pickle
 from corral.profiles.stacks import printable
 
 _MOST_ENTRIES: Final = 20_000
@@ -25,16 +26,39 @@ class Recorded(NamedTuple):
 
 
 def last_recorded(text: str) -> Recorded | None:
-    """The last collective in a dump of the flight recorder; None if it has none.
+    """The last collective in a dump in JSON; None if it has none.
 
     Raises InvalidInput `bad-recorder` for what is no such dump.
     """
     try:
-        entries = json.loads(text)["entries"][-_MOST_ENTRIES:]
+        return _last(json.loads(text))
+    except (ValueError, RecursionError):
+        raise _refused() from None
+
+
+def last_pickled(data: bytes) -> Recorded | None:
+    """The last collective in a dump of NCCL's recorder, which is a pickle; nothing in it is called.
+
+    Raises InvalidInput `bad-recorder` for what is no such dump.
+    """
+    try:
+        return _last(read_plain_pickle(data))
+    except ValueError:
+        raise _refused() from None
+
+
+def _last(dump: Any) -> Recorded | None:
+    """Raises ValueError for what is no dump."""
+    try:
+        entries = dump["entries"][-_MOST_ENTRIES:]
         last = max(entries, key=lambda each: int(each["record_id"]), default=None)
         return None if last is None else _recorded(last)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        raise InvalidInput("bad-recorder", "The flight recorder's dump is not a list of collectives.") from None
+    except (TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise ValueError("no list of collectives") from error
+
+
+def _refused() -> InvalidInput:
+    return InvalidInput("bad-recorder", "The flight recorder's dump is not a list of collectives.")
 
 
 def _recorded(entry: Mapping[str, Any]) -> Recorded:
@@ -43,8 +67,15 @@ def _recorded(entry: Mapping[str, Any]) -> Recorded:
     if number >= _MOST_NUMBER:
         raise ValueError(number)
     return Recorded(
-        printable(str(entry["profiling_name"]).rpartition(":")[2]),
+        printable(_word(entry["profiling_name"]).rpartition(":")[2]),
         max(0, number),
-        printable(str(group[0] if isinstance(group, list) and group else group)),
-        entry.get("state") == "completed" or bool(entry.get("retired")),
+        printable(_word(group[0] if isinstance(group, (list, tuple)) and group else group)),
+        entry.get("state") == "completed" or entry.get("retired") is True,
     )
+
+
+def _word(value: Any) -> str:
+    """Raises TypeError for what is no string: the text of nested lists may be longer than all memory."""
+    if not isinstance(value, str):
+        raise TypeError(value.__class__)
+    return value

@@ -69,7 +69,9 @@ _BETWEEN_PIECES = 1024 * 1024
 _RECORDER = b"CORRAL_FLIGHT_RECORDER="
 _MOST_DUMP = 16 * 1024 * 1024
 _DUMP_SECONDS = 5.0
-"""Seconds that a flight recorder has to write its dump."""
+"""Seconds that a server of a flight recorder has to answer."""
+_NCCL_SECONDS = 10.0
+"""Seconds that NCCL's recorders have to write their dumps."""
 
 
 def look_twice(request: dict[str, Any]) -> None:
@@ -127,8 +129,12 @@ def _transferred(pid: int) -> int:
 
 def send_recorders(pids: list[int], most: int) -> None:
     """Have the flight recorders of PyTorch's processes written, and send them; at most `most` bytes in all."""
-    folders = {line[len(_RECORDER) :] for pid in pids for line in variables(pid) if line.startswith(_RECORDER)}
-    for folder in sorted(folders):
+    folders: dict[bytes, list[int]] = {}
+    for pid in pids:
+        for line in variables(pid):
+            if line.startswith(_RECORDER):
+                folders.setdefault(line[len(_RECORDER) :], []).append(pid)
+    for folder, those in sorted(folders.items()):
         path = os.fsdecode(folder)
         try:
             _ask_servers(path, pids)
@@ -137,7 +143,22 @@ def send_recorders(pids: list[int], most: int) -> None:
         except OSError:
             continue
         for name in names:
-            most -= _send_file(os.path.join(path, name), name, most)
+            most -= _send_file(os.path.join(path, name), _with_process(name, those), most)
+
+
+def _with_process(name: str, pids: list[int]) -> str:
+    """The name of a dump with its process: NCCL's recorder names its file by the rank, `dump-3`."""
+    rank = name[len("dump-") :]
+    if not name.startswith("dump-") or not rank.isdecimal():
+        return name
+    named = [pid for pid in pids if b"RANK=" + rank.encode() in variables(pid)] or pids
+    first = [pid for pid in named if _parent(pid) not in named]  # a data loader's processes are its children
+    return f"{name}.{first[0]}.pickle" if len(first) == 1 else name
+
+
+def _parent(pid: int) -> int:
+    fields = read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
 
 
 def _ask_servers(folder: str, pids: list[int]) -> None:
@@ -167,20 +188,39 @@ def _ask_servers(folder: str, pids: list[int]) -> None:
 
 
 def _ask_recorders(folder: str) -> None:
-    """Write to the pipes that NCCL's recorders read, and wait for their files to stay as they are."""
-    pipes = [name for name in os.listdir(folder) if name.endswith(".pipe")]
-    for name in pipes:
-        with contextlib.suppress(OSError):  # nobody reads
-            handle = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK)
-            os.write(handle, b"1")
-            os.close(handle)
-    until, before = time.monotonic() + _DUMP_SECONDS, -1
-    while pipes and time.monotonic() < until:
-        size = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.name.startswith("dump"))
-        if size == before > 0:
+    """Write to the pipes that NCCL's recorders read, and wait until each has written its file anew.
+
+    A recorder looks at its pipe every second. Its first dump loads modules of PyTorch, for seconds of processor time,
+    which the next look would take for work of the program.
+    """
+    wanted: dict[str, int] = {}
+    for name in os.listdir(folder):
+        if name.startswith("recorder-") and name.endswith(".pipe"):
+            dump = os.path.join(folder, "dump-" + name[len("recorder-") : -len(".pipe")])
+            before = _written(dump)
+            with contextlib.suppress(OSError):  # nobody reads
+                handle = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK)
+                try:
+                    os.write(handle, b"1")
+                finally:
+                    os.close(handle)
+                wanted[dump] = before
+    until, known = time.monotonic() + _NCCL_SECONDS, dict(wanted)
+    while wanted and time.monotonic() < until:
+        now = {dump: _written(dump) for dump in wanted}
+        if all(now[dump] > before for dump, before in wanted.items()) and now == known:
             return
-        before = size
+        known = now
         time.sleep(0.5)
+
+
+def _written(path: str) -> int:
+    """When a file was last written, in nanoseconds; 0 where there is none, or an empty one."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0
+    return found.st_mtime_ns if found.st_size else 0
 
 
 def _send_file(path: str, name: str, most: int) -> int:

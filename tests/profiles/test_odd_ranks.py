@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput
 from corral.profiles.hang import Look, Rank, Standing, Verdict, judge
-from corral.profiles.recorder import Recorded, last_recorded
+from corral.profiles.recorder import Recorded, last_pickled, last_recorded
 from corral.profiles.stacks import Stack
 
 WAITS = ("all_reduce (torch/distributed/distributed_c10d.py:2945)", "train (train.py:8)", "<module> (train.py:20)")
@@ -93,6 +95,44 @@ def test_a_rank_that_spins_within_a_collective_does_not_work() -> None:
     assert judge([rank(0, WAITS, cpu=1.0), rank(1, WAITS, cpu=1.0)]).hangs
 
 
+def test_a_rank_that_spins_until_its_collective_is_over_waits_in_it() -> None:
+    spins = {"cpu": 1.0, "state": "R"}  # as cudaStreamSynchronize does
+    verdict = judge(
+        [
+            rank(0, BACKWARD, **spins, recorded=Recorded("all_reduce", 7, "0", False)),
+            rank(1, ELSEWHERE, recorded=Recorded("all_reduce", 6, "0", True)),
+        ]
+    )
+    assert odd(verdict) == ["worker-1"]
+    assert verdict.why == "worker-1 is behind in all_reduce number 6 at load (data.py:4); another waits in all_reduce."
+
+
+@pytest.mark.parametrize("works", [{"frames": (BACKWARD, ELSEWHERE)}, {"frames": (BACKWARD,), "io": 10**6}])
+def test_a_rank_with_an_open_collective_that_moves_works(works: dict[str, Any]) -> None:
+    begun = Recorded("all_reduce", 7, "0", False)
+    frames = works.pop("frames")
+    assert not judge([rank(0, *frames, recorded=begun, **works), rank(1, WAITS, recorded=begun)]).hangs
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (rank(0, ELSEWHERE), "worker-0 stands still at load (data.py:4)."),
+        (
+            rank(0, ELSEWHERE, recorded=Recorded("all_reduce", 7, "0", True)),
+            "worker-0 stands still at load (data.py:4).",
+        ),
+        (
+            rank(0, BACKWARD, recorded=Recorded("all_reduce", 7, "0", False)),
+            "worker-0 waits in all_reduce number 7 at train (train.py:9).",
+        ),
+    ],
+)
+def test_a_job_of_one_process_is_told_where_it_stands(found: Rank, why: str) -> None:
+    verdict = judge([found])
+    assert (verdict.hangs, verdict.odd, verdict.why) == (True, (), why)
+
+
 def test_a_rank_that_could_not_be_looked_at_is_odd_and_its_problem_is_kept() -> None:
     verdict = judge([rank(0, WAITS), Rank("worker-1", 0, problem="The task did not answer within 75 s.")])
     assert odd(verdict) == ["worker-1"]
@@ -143,6 +183,71 @@ def test_the_last_collective_is_read_from_a_recorder() -> None:
     text = json.dumps({"entries": [entry, {**entry, "record_id": 3, "collective_seq_id": 4}]})
     assert last_recorded(text) == Recorded("all_reduce", 5, "0", False)
     assert last_recorded('{"entries": []}') is None
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_the_last_collective_is_read_from_the_pickle_of_nccl_s_recorder(protocol: int) -> None:
+    entry = {
+        "frames": [{"name": "all_reduce", "filename": "distributed_c10d.py", "line": 3068}],
+        "record_id": 4,
+        "profiling_name": "nccl:all_reduce",
+        "collective_seq_id": 5,
+        "process_group": ("0", "default_pg"),
+        "state": "scheduled",
+        "time_discovered_started_ns": None,
+        "time_created_ns": 1795992075606263963,
+        "retired": False,
+        "is_p2p": False,
+        "p2p_seq_id": 0,
+    }
+    dump = {"version": "2.10", "pg_config": {}, "entries": [entry, {**entry, "record_id": 3, "collective_seq_id": 4}]}
+    assert last_pickled(pickle.dumps(dump, protocol)) == Recorded("all_reduce", 5, "0", False)
+    assert last_pickled(pickle.dumps({"entries": []}, protocol)) is None
+
+
+class _Harmful:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, ("raise SystemExit('it was called')",)
+
+
+def _nested(depth: int) -> list[object]:
+    """Lists within lists, each twice: little to write, and endless as text."""
+    found: list[object] = []
+    for _ in range(depth):
+        found = [found, found]
+    return found
+
+
+HARMFUL = {
+    "a call": pickle.dumps(_Harmful(), 2),
+    "a name of a class": pickle.dumps(Rank, 2),
+    "an endless group": pickle.dumps(
+        {"entries": [{"record_id": 1, "process_group": _nested(60), "collective_seq_id": 1, "profiling_name": "x"}]}, 2
+    ),
+    "a far place in the memo": b"\x80\x02}r\xff\xff\xff\x7f.",
+    "a length beyond the end": b"\x80\x02X\xff\xff\xff\x7fa.",
+    "a mark that was never set": b"\x80\x02}u.",
+    "no end": b"\x80\x02}",
+    "nothing": b"",
+    "too many operations": b"\x80\x02" + b"N" * 600_000 + b".",
+    "too long": b"\x80\x02X" + (3 * 2**20).to_bytes(4, "little") + b"a" * (3 * 2**20) + b".",
+    "a list as a key": b"\x80\x02}]Ns.",
+    "two values": b"\x80\x02NN.",
+}
+
+
+@pytest.mark.parametrize("what", HARMFUL)
+def test_a_pickle_that_is_no_plain_dump_is_refused_and_never_called(what: str) -> None:
+    with pytest.raises(InvalidInput, match="not a list of collectives"):
+        last_pickled(HARMFUL[what])
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused_or_read_as_a_pickle(data: bytes) -> None:
+    try:
+        assert last_pickled(b"\x80\x02" + data) is None
+    except InvalidInput as error:
+        assert error.message.endswith(".")
 
 
 @given(

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.profiles.answers import Room, answers, sized
 from corral.profiles.hang import Look, Rank
-from corral.profiles.recorder import Recorded, last_recorded
+from corral.profiles.recorder import Recorded, last_pickled, last_recorded
 from corral.profiles.stacks import printable, read_stacks
 from corral.runtime.profile_start import START, program, py_spy_for, why_no_py_spy
 
@@ -26,6 +26,12 @@ _SECONDS: Final = 75.0
 _PROCESSES: Final = 8
 _STACK_BYTES: Final = 1024**2
 _RECORDER_BYTES: Final = 4 * 1024**2
+
+_DUMPS: Final[dict[str, Callable[[bytes], Recorded | None]]] = {
+    "json": lambda data: last_recorded(data.decode("utf-8", "replace")),
+    "pickle": last_pickled,
+}
+"""How dumps of flight recorders are read, by their endings."""
 
 
 @dataclass
@@ -79,7 +85,7 @@ async def _converse(session: ExecSession, looks: TaskLooks, room: Room) -> None:
         elif answer.get("done"):
             if not looks.ranks:
                 _failed(looks, "No process runs in this task.")
-            looks.ranks = _with_recorders(looks)
+            looks.ranks = await asyncio.to_thread(_with_recorders, looks)
             return
     _failed(looks, "The program that looks at the task ended before it had answered.")
 
@@ -123,14 +129,18 @@ def _take_file(looks: TaskLooks, answer: Mapping[str, Any]) -> None:
 
 
 def _with_recorders(looks: TaskLooks) -> list[Rank]:
-    """The ranks with what their flight recorders say; a dump names its process after the last dot before `.json`."""
+    """The ranks with what their flight recorders say; a dump names its process before its ending.
+
+    A process may have two, gloo's in JSON and NCCL's as a pickle: what is not over in one of them counts.
+    """
     known: dict[int, Recorded] = {}
     for name, data in looks.dumps.items():
-        process = name.removesuffix(".json").rpartition(".")[2]
-        if name.endswith(".json") and process.isdecimal():
+        whole, _, ending = name.rpartition(".")
+        process = whole.rpartition(".")[2]
+        if ending in _DUMPS and process.isdecimal():
             with contextlib.suppress(InvalidInput):
-                found = last_recorded(data.decode("utf-8", "replace"))
-                if found is not None:
+                found = _DUMPS[ending](bytes(data))
+                if found is not None and (int(process) not in known or not found.done):
                     known[int(process)] = found
     return [each._replace(recorded=known.get(each.process)) for each in looks.ranks]
 

@@ -260,7 +260,7 @@ async def test_what_a_task_sends_is_bounded_and_refused_in_one_sentence(
     watched.engine.answer = lambda attempt: Nonsense(WAITS, WAITS)
     await watched.look(61)
     (told,) = await watched.told(job)
-    assert told["why"] == "No rank moves."
+    assert told["why"] in {"worker-0 could not be looked at.", "No rank moves."}  # of one process, or of several
     summary = json.loads(_file(watched.bundles._folder / job / f"{told['bundle']}.tar.gz", "summary.json"))
     assert summary["ranks"][-1]["problem"] == problem
 
