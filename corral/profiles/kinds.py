@@ -51,7 +51,8 @@ def read(taken: Taken, what: str) -> tuple[Any, str]:
     if not found:
         return None, "No sample of this process could be taken."
     if taken.cut:
-        return found, f"Its profile was cut after {MOST_BYTES[what] >> 20} MiB."
+        told = f" What is told is of its first {found.seconds:.1f} s." if isinstance(found, RankReport) else ""
+        return found, f"Its profile was cut after {MOST_BYTES[what] >> 20} MiB.{told}"
     return found, _without_functions(found) if what == "memory" else ""
 
 
@@ -110,7 +111,7 @@ def _system(taken: Taken) -> SystemReport:
 
 
 def _trace(taken: Taken) -> RankReport:
-    return report(taken.rank, read_events(unpacked(taken.trace)))
+    return report(taken.rank, read_events(unpacked(taken.trace)), cut=taken.cut)
 
 
 _READ: Final = {

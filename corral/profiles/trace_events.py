@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
+from corral.profiles.kernel_names import KERNEL, short_kernel_name
 
 MOST_EVENTS: Final = 500_000
 _MOST_EVENT: Final = 256 * 1024
@@ -111,9 +112,10 @@ def _event(found: dict[str, Any]) -> Event:
     told = found.get("args")
     args = told if isinstance(told, dict) else {}
     size = args.get("bytes", 0)
+    kind = _text(found.get("cat"))
     return Event(
-        _text(found.get("name")),
-        _text(found.get("cat")),
+        _text(short_kernel_name(str(found.get("name")))) if kind == KERNEL else _text(found.get("name")),
+        kind,
         _text(found.get("pid")),
         _text(found.get("tid")),
         begin,

@@ -20,6 +20,8 @@ _OPERATOR: Final = "cpu_op"
 _LOADER: Final = "enumerate(DataLoader)#"
 _COLLECTIVES: Final = ("gloo:", "nccl:", "mpi:", "ucc:", "ncclDevKernel", "ncclKernel", "hcclKernel")
 _WAITS: Final = ("c10d::", "_c10d_functional::", "c10d_functional::", "gloo:", "nccl:", "mpi:", "record_param_comms")
+_LAUNCHES: Final = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime"})
+"""What a program asks of a device."""
 _COPIES: Final = ("gpu_memcpy", "gpu_memset")
 _TOP: Final = 20
 _STEP: Final = "Optimizer.step#"
@@ -81,10 +83,13 @@ class RankReport(NamedTuple):
         return 1.0 - self.share("exposed_communication")
 
 
-def report(rank: str, events: Iterable[Event]) -> RankReport:
-    """Read the spans of one rank. Raises InvalidInput `bad-trace` if they have no span of work."""
+def report(rank: str, events: Iterable[Event], *, cut: bool = False) -> RankReport:
+    """Read the spans of one rank; of a trace that was `cut`, those up to where it has the device's work.
+
+    Raises InvalidInput `bad-trace` if they have no span of work.
+    """
     found = _Sorted()
-    for event in events:
+    for event in _before_cut(events) if cut else events:
         found.add(event)
     if not found.whole:
         raise refused("it has no span of an operator, a kernel or an annotation")
@@ -118,6 +123,21 @@ def report(rank: str, events: Iterable[Event]) -> RankReport:
         timeline=Timeline(*(shares(part, begin, end, COLUMNS) for part in parts)),
         windows=windows_of(parts, found.collectives(), found.named(), begin, end),
     )
+
+
+def _before_cut(events: Iterable[Event]) -> list[Event]:
+    """The spans up to the last one of a device; all of a trace without a device.
+
+    PyTorch writes what processors did first. So a trace that is cut lacks the end of the device's work alone, and the
+    device would look idle there. Raises InvalidInput `bad-trace` when all of that work is missing.
+    """
+    found = list(events)
+    end = max((each.end for each in found if each.kind in _DEVICE), default=None)
+    if end is None:
+        if any(each.kind in _LAUNCHES for each in found):
+            raise refused("it was cut before the work of the device; take a shorter one")
+        return found
+    return [each._replace(length=min(each.length, end - each.begin)) for each in found if each.begin < end]
 
 
 class _Sorted:

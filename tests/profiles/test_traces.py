@@ -47,6 +47,24 @@ def shares(of: RankReport) -> list[float]:
     return [round(100 * each / of.seconds) for each in parts]
 
 
+def test_a_trace_that_was_cut_is_read_up_to_the_last_work_of_the_device() -> None:
+    spans = [
+        *(span("aten::mm", at, at + 5) for at in range(0, 100, 10)),
+        *(span("gemm", at, at + 9, "kernel", thread=2) for at in range(0, 30, 10)),  # the other seven were cut
+    ]
+    events = list(read_events([json.dumps({"traceEvents": spans})]))
+    assert shares(report("worker-0", events, cut=True)) == [93, 0, 0, 0, 7]
+    assert report("worker-0", events, cut=True).seconds == pytest.approx(0.029)
+    assert shares(report("worker-0", events)) == [28, 0, 0, 0, 72]
+
+
+def test_a_trace_that_was_cut_before_the_work_of_the_device_is_refused() -> None:
+    launch, of_processor = span("cudaLaunchKernel", 0, 5, "cuda_runtime"), span("aten::mm", 0, 5)
+    with pytest.raises(InvalidInput, match="take a shorter one"):
+        report("worker-0", read_events([json.dumps([launch, of_processor])]), cut=True)
+    assert report("worker-0", read_events([json.dumps([of_processor])]), cut=True).computing == pytest.approx(0.005)
+
+
 def test_no_moment_counts_twice_on_processors() -> None:
     found = told(
         span(LOADER, 0, 50, "user_annotation"),
