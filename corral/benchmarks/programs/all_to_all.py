@@ -5,14 +5,19 @@ That is how nccl-tests counts it (doc/PERFORMANCE.md there). Mixtures of experts
 
 from __future__ import annotations
 
-from corral.benchmarks.programs.given import Given, best_seconds
+from corral.benchmarks.programs.given import ALONE, Given, NotMeasurable, best_seconds
 
 
 def measure(given: Given) -> dict[str, float]:
-    """Return, on rank 0, GB/s for each size from 4 KiB upwards by factors of 8, over NCCL or gloo."""
+    """Return, on rank 0, GB/s for each size from 4 KiB upwards by factors of 8, over NCCL or gloo.
+
+    Raises NotMeasurable for a process that is alone.
+    """
     import torch
     import torch.distributed as group
 
+    if given.size < 2:
+        raise NotMeasurable(ALONE)
     devices = torch.cuda.is_available()
     group.init_process_group("nccl" if devices else "gloo")
     device = torch.device("cuda", given.local_rank % torch.cuda.device_count()) if devices else torch.device("cpu")

@@ -10,6 +10,10 @@ class NotMeasurable(Exception):
     """What is to be measured is not there, which is no fault; the message is a sentence."""
 
 
+ALONE = "Bandwidth between processes is not measured: there is only one."
+"""Why a collective of one process is not measured."""
+
+
 class Given(NamedTuple):
     """What a measurement is told."""
 

@@ -11,6 +11,7 @@ from corral.benchmarks.suite.jobs import arguments, processes_of
 from corral.benchmarks.suites.named import program_texts
 from corral.kernel.errors import InvalidInput
 from corral.model.inventory import Node
+from corral.monitor.health.validation import validation_memory
 
 _BETWEEN: Final = "network"
 """The program that measures ways between nodes."""
@@ -45,7 +46,7 @@ def suite_job(node: Node, text: bytes) -> str:
     role = {
         "replicas": 1,
         "command": command,
-        "resources": {"cpu": 1, "memory": "2Gi", "devices": devices},
+        "resources": {"cpu": 1, "memory": validation_memory(node, devices, least=2, of_device=8), "devices": devices},
         "retryPolicy": {"maxRetries": 0},
     }
     seconds = min(_LONGEST_SECONDS, _BESIDE_SECONDS + sum(run["seconds"] for run in runs))

@@ -27,6 +27,7 @@ _LEAST_PART: Final = 0.7
 """The least part of the median of similar nodes that a figure may have; all figures are rates."""
 _MOST_FIGURES: Final = 256
 _MINUTES: Final = 30
+_TORCH_GIB: Final = 4
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ def validation_job(node: Node, name: str, text: str = "") -> UnifiedJob:
 def built_in(node: Node) -> str:
     """The built-in job: the check on all healthy devices of the node."""
     devices = sum(device.healthy and device.parent < 0 for device in node.devices)
-    resources = {"cpu": 1, "memory": "1Gi", "devices": devices}
+    resources = {"cpu": 1, "memory": validation_memory(node, devices), "devices": devices}
     command = ["python3", "-c", inspect.getsource(node_validation)]
     role = {"replicas": 1, "command": command, "resources": resources, "retryPolicy": {"maxRetries": 0}}
     return json.dumps(
@@ -73,6 +74,16 @@ def built_in(node: Node) -> str:
             "maxDuration": f"{_MINUTES}m",
         }
     )
+
+
+def validation_memory(node: Node, devices: int, *, least: int = 1, of_device: int = 1) -> str:
+    """The memory of a validation job: GiB for itself and for each device, at most half of the node's.
+
+    PyTorch with CUDA's libraries takes gigabytes before it has begun.
+    """
+    wanted = (least + (_TORCH_GIB + of_device * devices if devices else 0)) * 2**30
+    half = node.memory_bytes // 2
+    return str(max(least * 2**30, min(wanted, half)) if half else wanted)
 
 
 def alike(node: Node, tool: str = "") -> str:
