@@ -59,15 +59,14 @@ def measure() -> dict[str, float]:
 
 def _round(name: str, python: str, program: str) -> tuple[float, float]:
     with running_server() as server:
-        return _first_step(server, f"{name}-cold", python, program), _first_step(
-            server, f"{name}-warm", python, program
-        )
+        return first_step(server, f"{name}-cold", python, program), first_step(server, f"{name}-warm", python, program)
 
 
-def _first_step(server: Server, name: str, python: str, program: str) -> float:
+def first_step(server: Server, name: str, python: str, program: str, *, devices: int = 0) -> float:
     """Run the program as a job; the seconds that it printed. Raises RuntimeError when it fails."""
     role = {
         "command": [python, "-c", program],
+        "resources": {"devices": devices},
         "env": {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"},
     }
     file = server.data.parent / f"{name}.json"

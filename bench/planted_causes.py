@@ -2,7 +2,8 @@
 
 Each cause is a real PyTorch job: its pace, its profile, and its pace once the advice is followed, on a server of the
 benchmark's own. The figure is how far the gain is from the estimate, as a part of the estimate; the median of the
-rounds of $CORRAL_BENCH_ROUNDS. The Python with PyTorch is named by $CORRAL_BENCH_PYTHON.
+rounds of $CORRAL_BENCH_ROUNDS. The Python with PyTorch is named by $CORRAL_BENCH_PYTHON; profiles are kept in the folder
+$CORRAL_BENCH_KEEP.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def _profiled(server: Server, cause: Cause, name: str) -> list[dict[str, Any]]:
     for _ in range(_TRIES):
         done = server.corral(*words)
         facts = json.loads(done.stdout)
+        if folder := os.environ.get("CORRAL_BENCH_KEEP"):
+            (Path(folder) / f"{name}-{time.monotonic():.0f}.json").write_text(done.stdout)
         if not done.returncode and not facts["problems"]:
             return list(facts["advice"])
         problems.append((facts["problems"], done.stderr[-1000:]))
