@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,8 +84,8 @@ async def service(
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
     made = Service(Context(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs)))
-    for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
-        await store.add_user(User(name, role, created_at=START))
+    people = (("ann", "user"), ("bob", "user"), ("root", "admin"))
+    await asyncio.gather(*(store.add_user(User(name, role, created_at=START)) for name, role in people))
     yield made
     await made.close()
 

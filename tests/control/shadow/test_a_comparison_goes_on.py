@@ -33,7 +33,7 @@ from tests.examples import at_least
 
 HOUR = 3600.0
 HOURS = 12
-BETWEEN = HOURS // at_least(4, HOURS)
+BETWEEN = HOURS // at_least(2, HOURS)
 """From one hour that is compared from the start to the next: each by `make test`."""
 
 
