@@ -66,7 +66,7 @@ CHECKED := kernel spec model scheduler launcher frameworks service store control
 check: $(VENV)/.locked  ## Lint, types and the quick tests in under two minutes; PACKAGE=scheduler: one package in seconds
 	@$(BIN)/python -m tests.suite.known
 	@$(BIN)/python -m tests.suite --forked --memory $(if $(PACKAGE),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
-	  -q -p no:schemathesis -m 'not postgres and not frameworks and not large' $(PYTEST) $(addprefix tests/,$(or $(PACKAGE),$(CHECKED)))
+	  -q -p no:schemathesis -m 'not postgres and not frameworks and not large$(if $(PACKAGE),, and not processes)' $(PYTEST) $(addprefix tests/,$(or $(PACKAGE),$(CHECKED)))
 
 .PHONY: test
 test: setup testbeds  ## Run every check and every test (NOISE=1: while another program keeps the machine busy)

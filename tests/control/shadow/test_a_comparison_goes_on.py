@@ -93,8 +93,8 @@ def asked(policy: str = "srtf", **more: Any) -> Question:
     ("seed", "more"),
     [
         (1, {}),
-        (2, {"since": BEGIN + 4000.0}),
-        (3, {"anew": True}),
+        pytest.param(2, {"since": BEGIN + 4000.0}, marks=pytest.mark.large),
+        pytest.param(3, {"anew": True}, marks=pytest.mark.large),
         (4, {"within": 5.0, "most": 3}),
     ],
 )
