@@ -165,7 +165,7 @@ def test_a_day_ahead_is_as_good_as_all_of_it_for_jobs_that_wait_less(monkeypatch
 
 
 def test_what_it_keeps_does_not_grow_with_the_jobs_that_are_over() -> None:
-    for jobs in (100, at_least(200, 300)):
+    for jobs in (at_least(60, 100), at_least(120, 300)):
         goes_on = Comparison(asked())
         goes_on.read(encoded(each) for each in short_jobs(jobs))
         held = held_by(goes_on)
