@@ -65,8 +65,8 @@ CHECKED := kernel spec model scheduler launcher frameworks service store control
 .PHONY: check
 check: $(VENV)/.locked  ## Lint, types and the quick tests in under two minutes; PACKAGE=scheduler: one package in seconds
 	@$(BIN)/python -m tests.suite.known
-	@$(BIN)/python -m tests.suite --forked $(if $(PACKAGE),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
-	  -q -p no:schemathesis -m 'not postgres and not frameworks and not large' $(PYTEST) $(addprefix tests/,$(or $(PACKAGE),$(CHECKED)))
+	@$(BIN)/python -m tests.suite --forked --memory $(if $(PACKAGE),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
+	  -q -p no:schemathesis -m 'not postgres and not frameworks and not large$(if $(PACKAGE),, and not processes)' $(PYTEST) $(addprefix tests/,$(or $(PACKAGE),$(CHECKED)))
 
 .PHONY: test
 test: setup testbeds  ## Run every check and every test (NOISE=1: while another program keeps the machine busy)

@@ -128,10 +128,11 @@ def _certificates_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _statements_compiled_once() -> Iterator[None]:
-    from tests.databases import share_statements
+    from tests.databases import know_copies, share_statements
 
     patch = pytest.MonkeyPatch()
     share_statements(patch.setattr)
+    know_copies(patch.setattr)
     yield
     patch.undo()
 

@@ -23,7 +23,7 @@ SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_ssh = pytest.mark.skipif(SSHD is None or not shutil.which("ssh"), reason="apt-get install openssh-server")
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="apt-get install git")
 SSH_AND_BARRIER = plugin("ssh", jobssh=True, sshbarrier=True)
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.processes]
 
 
 # ---- ssh

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.suite import flaky
+from tests.suite.__main__ import MEMORY, has_room
 from tests.suite.flaky import BadPage, Entry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,6 +143,18 @@ def test_forked_lanes_import_a_file_once_for_all_of_them(tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
     assert mark.read_text() == "x"
+
+
+def test_files_are_kept_in_memory_where_it_has_room(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    telling = (
+        f"from pathlib import Path\n\ndef test_tells(tmp_path):\n    Path({str(told)!r}).write_text(str(tmp_path))\n"
+    )
+    done = run_suite(tmp_path, "--memory", test_a=telling)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert told.read_text().startswith(f"{MEMORY}/") == has_room(MEMORY)
+    assert not Path(told.read_text()).exists()
+    assert not has_room(tmp_path / "none") and not has_room(Path("/proc"))
 
 
 def test_a_run_that_is_ended_by_a_signal_says_which_tests_ran(tmp_path: Path) -> None:

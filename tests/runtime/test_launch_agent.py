@@ -20,6 +20,7 @@ from corral.runtime.agent_channel import BrokenChannel, Channel, accept, connect
 from corral.runtime.process import start_time
 from tests.reserved import free_port
 
+pytestmark = pytest.mark.processes
 _ANSWERS_TERM = """
 import signal, sys
 

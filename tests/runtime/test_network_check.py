@@ -59,6 +59,7 @@ def test_every_pair_has_one_turn_and_no_task_has_two_in_a_round(count: int) -> N
         assert len(set(players)) == len(players)
 
 
+@pytest.mark.processes
 def test_four_processes_measure_every_way_between_them_and_a_ring() -> None:
     members = gang(4)
     found = [told(each) for each in [started(members, place) for place in range(4)]]
@@ -70,6 +71,7 @@ def test_four_processes_measure_every_way_between_them_and_a_ring() -> None:
         assert called == {f"worker-{other}" for other in range(place + 1, 4)}, "each pair has one latency"
 
 
+@pytest.mark.processes
 def test_a_task_that_never_comes_is_told_and_all_others_are_measured() -> None:
     members = gang(4)
     found = {
@@ -80,6 +82,7 @@ def test_a_task_that_never_comes_is_told_and_all_others_are_measured() -> None:
         assert missed == {"worker-2": "it did not answer in time"} and ring is None
 
 
+@pytest.mark.processes
 def test_who_does_not_know_the_secret_of_the_job_is_not_measured() -> None:
     members = gang(2)
     own, foreign = started(members, 0, seconds=8), started(members, 1, key="another", seconds=8)

@@ -21,6 +21,7 @@ from corral.profiles.sampled_calls import read_calls
 from corral.profiles.system import read_system
 from corral.runtime.profile_start import program
 
+pytestmark = pytest.mark.processes
 PROGRAM = program()
 READ = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'profile','exec'))"
 PYSPY = Path(sys.executable).with_name("py-spy")

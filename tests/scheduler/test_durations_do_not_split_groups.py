@@ -21,7 +21,7 @@ from tests.scheduler.compared_lives import LifeWithQueue, machines
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, role
 
-SECONDS = 60
+SECONDS = at_least(30, 60)
 
 
 class SplitQueue(Queue):

@@ -32,7 +32,7 @@ from corral.scheduler.planners.hived.settings import HivedSettings
 from corral.scheduler.planners.hived.state_fold import Hived
 from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import load_document
-from tests.examples import examples
+from tests.examples import at_least, examples
 from tests.scheduler.hived_clusters import read_cases
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, role
@@ -282,7 +282,7 @@ def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None
     """Planning changes nothing, and the state that it expected is the state after the events."""
     life, chance = HivedLife(lazy=lazy), random.Random(seed)
     placed: dict[str, Placement] = {}
-    for step in range(60):
+    for step in range(at_least(30, 60)):
         match chance.randrange(5):
             case 0 if life.running:
                 life.end(chance.choice(sorted(life.running)))

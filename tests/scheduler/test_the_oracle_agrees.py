@@ -171,7 +171,7 @@ def _slices(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, o
     return (_role(source, devices=DeviceRequest(source.randint(1, 2), model=source.choice(["", SLICE]))),), {}
 
 
-ONE_ROLE, SEVERAL_ROLES, LIVES = at_least(40, 100), at_least(20, 70), at_least(10, 40)
+ONE_ROLE, SEVERAL_ROLES, LIVES = at_least(20, 100), at_least(20, 70), at_least(6, 40)
 """Random clusters of the three tests."""
 ALONE = [_named, _devices_by_name, _chosen_nodes, _company, _spread, _one_model, _parts, _slices]
 

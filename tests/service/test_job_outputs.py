@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +24,17 @@ ANN_READS = Actor("ann", token_id="t-ann", storages=("shelf",))
 
 
 @pytest.fixture
-async def shelf(service: Service, tmp_path: Path) -> Path:
-    """A storage of the machine, with a file in a folder of it."""
-    folder = tmp_path / "shelf"
-    (folder / "runs" / "one").mkdir(parents=True)
-    (folder / "runs" / "one" / "loss.csv").write_text("step,loss\n1,0.5\n")
-    (folder / "secret").write_text("beside the output")
-    for each in (*folder.rglob("*"), folder, *list(folder.parents)[:-2]):
-        each.chmod(each.stat().st_mode | (0o555 if each.is_dir() else 0o444))
-    await service.configuration.apply(ROOT, f"kind: Storage\nname: shelf\ntype: folder\npath: {folder}\n".encode())
-    return folder
+async def shelf(service: Service) -> AsyncIterator[Path]:
+    """A storage of the machine, with a file in a folder of it; not below /dev, which is none of a storage's folders."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "shelf"
+        (folder / "runs" / "one").mkdir(parents=True)
+        (folder / "runs" / "one" / "loss.csv").write_text("step,loss\n1,0.5\n")
+        (folder / "secret").write_text("beside the output")
+        for each in (*folder.rglob("*"), folder, folder.parent):
+            each.chmod(each.stat().st_mode | (0o555 if each.is_dir() else 0o444))
+        await service.configuration.apply(ROOT, f"kind: Storage\nname: shelf\ntype: folder\npath: {folder}\n".encode())
+        yield folder
 
 
 async def submitted(service: Service, *uris: str, actor: Actor = ANN, **more: Any) -> str:

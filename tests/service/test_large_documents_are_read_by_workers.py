@@ -16,6 +16,12 @@ from corral.spec.errors import SpecError
 from corral.workers.pool import Workers
 from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 
+
+@pytest.fixture(autouse=True)
+def calls_of_workers() -> None:
+    """Processes make the calls of workers, as on a server."""
+
+
 RACKS = {"kind": "Cluster", "engine": "local", "racks": {"r[01-20]": {"nodes": "n[0001-0400]"}}}
 QUEUE = json.dumps({"kind": "Queue", "name": "vision"})
 

@@ -16,6 +16,12 @@ from corral.service.metrics.metrics import Metrics
 from corral.service.service import Service
 from tests.service.conftest import FakeControl
 
+
+@pytest.fixture(autouse=True)
+def calls_of_workers() -> None:
+    """Processes make the calls of workers, as on a server."""
+
+
 TOLD = msgspec.json.encode(Samples((Value(Metric.LEASE_EPOCH, (), 1.0),)))
 
 

@@ -23,6 +23,11 @@ from corral.store.cluster_views import CONTAINER_RUNTIME
 from tests.service.conftest import ANN, BOB, KEY, START, FakeControl, job_text
 
 
+@pytest.fixture(autouse=True)
+def calls_of_workers() -> None:
+    """Processes make the calls of workers, as on a server."""
+
+
 async def _refused(service: Service, text: str, actor: Actor = ANN, **terms: Any) -> CorralError:
     before = await service.context.store.last_seq()
     with pytest.raises(CorralError) as refused:

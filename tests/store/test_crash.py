@@ -17,7 +17,7 @@ from corral.store import Store, open_store
 from tests.examples import at_least
 from tests.store.makers import Ticking
 
-ROUNDS = at_least(3, 8)
+ROUNDS = at_least(2, 8)
 _WRITER = Path(__file__).with_name("writer_process.py")
 
 

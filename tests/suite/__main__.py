@@ -1,8 +1,8 @@
-"""`python -m tests.suite [--lanes N] [--forked] [--noise] [--stalls N] [--beside TARGET]... [-- PYTEST...]`: run and judge.
+"""`python -m tests.suite [--lanes N] [--forked] [--memory] [--noise] [--stalls N] [--beside TARGET]... [-- PYTEST...]`.
 
-The tests run in lanes, beside the make targets of `--beside`. When both are done, each failed test runs once more,
-alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known
-and none of the steady suites. The last line counts the tests.
+Runs tests in lanes, beside the make targets of `--beside`, and judges. When both are done, each failed test runs once
+more, alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few,
+known and none of the steady suites. The last line counts the tests.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
 ROOT: Final = Path(__file__).resolve().parents[2]
 MOST_AGAIN: Final = 12
 """Failed tests that are run again; with more, none is, because the cause is not flakiness."""
+MEMORY: Final = Path("/dev/shm")
+"""A file system in memory, where syncs take no time."""
+ROOM: Final = 4 * 1024**3
+"""Bytes that must be free there."""
 _ENDED: Final = {
     2: "pytest was interrupted, or could not collect every file.",
     4: "pytest could not be started: an option, or the path of a test, is wrong (its words are above).",
@@ -41,12 +45,14 @@ def main(words: Sequence[str]) -> int:
     begun = time.monotonic()
     beside = {target: _start_target(target) for target in options.beside}
     noise = _start_noise() if options.noise else None
-    scratch = Path(tempfile.mkdtemp(prefix="crl-"))
+    memory = options.memory and has_room(MEMORY)
+    scratch = Path(tempfile.mkdtemp(prefix="crl-", dir=MEMORY if memory else None))
     try:
         if options.stalls:
             os.environ.update(stalls.environment(scratch, options.stalls))
         with _in_lanes(options, scratch) as lanes:
-            words = [*lanes, f"--basetemp={scratch / 't'}", *options.pytest]
+            kept = ["-o", "tmp_path_retention_policy=failed"] if memory else []
+            words = [*lanes, f"--basetemp={scratch / 't'}", *kept, *options.pytest]
             first = _pytest(scratch / "first.json", words, options.folder)
         broken = [name for name, target in beside.items() if not _finish_target(name, target)]
         again = _run_again(scratch, first, options.folder)
@@ -74,6 +80,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     lanes = max(2, len(os.sched_getaffinity(0)) + 1)
     parser.add_argument("--lanes", type=int, default=lanes, help="how many tests run beside each other (%(default)s)")
     parser.add_argument("--forked", action="store_true", help="lanes are forks of one process that imports the tests")
+    parser.add_argument("--memory", action="store_true", help="keep the files of the tests in memory if it has room")
     parser.add_argument("--noise", action="store_true", help="keep one core and the disk busy meanwhile")
     parser.add_argument(
         "--stalls", type=int, default=0, metavar="N", help="let one sync to the disk in N take six seconds"
@@ -86,6 +93,14 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--known", type=Path, default=flaky.PAGE, metavar="FILE", help="the page of known flaky tests")
     parser.add_argument("pytest", nargs="*", metavar="PYTEST", help="words for pytest, after --")
     return parser.parse_args(words)
+
+
+def has_room(folder: Path) -> bool:
+    """Whether files of the tests have room in a folder and can be run there."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return False
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ from tests.examples import at_least
 
 HOUR = 3600.0
 HOURS = 12
-BETWEEN = HOURS // at_least(4, HOURS)
+BETWEEN = HOURS // at_least(2, HOURS)
 """From one hour that is compared from the start to the next: each by `make test`."""
 
 
@@ -93,8 +93,8 @@ def asked(policy: str = "srtf", **more: Any) -> Question:
     ("seed", "more"),
     [
         (1, {}),
-        (2, {"since": BEGIN + 4000.0}),
-        (3, {"anew": True}),
+        pytest.param(2, {"since": BEGIN + 4000.0}, marks=pytest.mark.large),
+        pytest.param(3, {"anew": True}, marks=pytest.mark.large),
         (4, {"within": 5.0, "most": 3}),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_day_ahead_is_as_good_as_all_of_it_for_jobs_that_wait_less(monkeypatch
 
 
 def test_what_it_keeps_does_not_grow_with_the_jobs_that_are_over() -> None:
-    for jobs in (100, at_least(200, 300)):
+    for jobs in (at_least(60, 100), at_least(120, 300)):
         goes_on = Comparison(asked())
         goes_on.read(encoded(each) for each in short_jobs(jobs))
         held = held_by(goes_on)

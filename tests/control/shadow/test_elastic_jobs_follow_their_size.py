@@ -43,7 +43,7 @@ from tests.control.journal.journals import Journaled
 from tests.control.journal.test_jobs_live_on import lived, starts
 from tests.control.shadow.shadows import FIFO, beside, differences, records_of
 from tests.control.shadow.test_a_candidate_decides_beside import assert_alike
-from tests.examples import examples
+from tests.examples import at_least, examples
 
 
 def limit(devices: int) -> str:
@@ -308,17 +308,18 @@ print(msgspec.json.encode(beside(mixed(Random(5), "fifo"), "fair+goodput")).deco
 
 
 def test_the_report_is_the_same_in_another_process() -> None:
-    found = []
-    for seed in ("1", "77"):
+    here = beside(mixed(Random(5), "fifo"), "fair+goodput")
+    found = [msgspec.json.decode(msgspec.json.encode(here))]
+    for seed in ("1", "77")[: at_least(1, 2)]:
         ran = subprocess.run(
             [sys.executable, "-c", _REPORTED],
             env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
         )  # fmt: skip
         found.append(msgspec.json.decode(ran.stdout))
-    assert found[0] == found[1] and found[0]["decisions"]["start"]["alike"] > 3
+    assert all(each == found[0] for each in found) and found[0]["decisions"]["start"]["alike"] > 3
 
 
-@pytest.mark.parametrize("policy", ["fair+goodput", "srtf+order"])
+@pytest.mark.parametrize("policy", ["fair+goodput", pytest.param("srtf+order", marks=pytest.mark.large)])
 def test_hours_are_the_same_whether_the_journal_is_read_at_once_or_in_pieces(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,19 +70,27 @@ class Machines:
             raise
 
     def stop(self) -> None:
-        """End every host in order, then remove what is left of them."""
+        """End all hosts in order, at the same time, then remove what is left of them."""
         for name in self._processes:
-            self.power_off(name)
+            self._press_power(name)
+        for name in self._processes:
+            self._wait_for_end(name)
         _remove(self.home, self.bridge.name)
 
     def power_off(self, name: str) -> None:
         """End a host as its power button does; its files stay."""
-        process = self._processes[name]
+        self._press_power(name)
+        self._wait_for_end(name)
+
+    def _press_power(self, name: str) -> None:
         self._disconnect(name)
-        if process.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError, IndexError):
-            os.kill(self._first_process(process), _ORDERLY_END)
+        process = self._processes[name]
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError, IndexError):
+                os.kill(self._first_process(process), _ORDERLY_END)
+
+    def _wait_for_end(self, name: str) -> None:
+        process = self._processes[name]
         try:
             process.wait(timeout=_GUARD)
         except subprocess.TimeoutExpired:
