@@ -7,6 +7,7 @@ from typing import Final
 
 from corral.sim.compat.muri import Order, ShortestFirst, TiresiasL, completions
 from corral.sim.compat.muri_jobs import MuriJob, Nodes, read_muri
+from corral.sim.compat.muri_sharing import MuriOrder
 from corral.sim.compat.muri_themis import Themis
 
 NODES: Final = Nodes(8, 8)
@@ -16,6 +17,9 @@ ORDERS: Final[dict[str, Callable[[], Order]]] = {
     "SRSF": lambda: ShortestFirst(by_service=True),
     "Tiresias-L": TiresiasL,
     "Themis": Themis,
+    "Muri-S": lambda: MuriOrder(durations_known=True),
+    "Muri-L": lambda: MuriOrder(durations_known=False),
+    "Muri-L, slow groups dissolved": lambda: MuriOrder(durations_known=False, dissolves=True),
 }
 
 
@@ -32,7 +36,7 @@ def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[st
     """Return the mean completion time under the policy `row`, for each trace in `columns`."""
     found = {}
     for trace in columns:
-        jobs = read_muri(lines(f"muri/{trace}.csv"), NODES)
+        jobs = read_muri(lines(f"muri/{trace}.csv"), NODES, shares=row.startswith("Muri"))
         ends, _ = completions(jobs, NODES, ORDERS[row]())
         found[trace] = mean_completion(jobs, ends)
     return found
