@@ -67,11 +67,12 @@ STAGES: Final = ("resource_time_0", "resource_time_1", "resource_time_2")
 """The columns with the milliseconds of an iteration on each kind of resource."""
 
 
-def read_muri(lines: Iterable[str], nodes: Nodes, *, shares: bool = False) -> list[MuriJob]:
+def read_muri(lines: Iterable[str], nodes: Nodes, *, shares: bool = False, slowdown: float = SLOWDOWN) -> list[MuriJob]:
     """Read a trace in the CSV format of Muri, in the order of the file.
 
-    With `shares` the columns that only policies which share GPUs use are read too. Raises TraceProblem, which names the
-    line, for a missing column, a number that is none or negative, or a job that is larger than the cluster.
+    An iteration takes `slowdown` times as long as its profile says. With `shares` the columns that only policies which
+    share GPUs use are read too. Raises TraceProblem, which names the line, for a missing column, a number that is none or
+    negative, or a job that is larger than the cluster.
     """
     jobs = []
     for number, row in enumerate(csv.DictReader(lines), 2):
@@ -90,6 +91,6 @@ def read_muri(lines: Iterable[str], nodes: Nodes, *, shares: bool = False) -> li
         if not (all(0 <= stage < float("inf") for stage in stages) and 0 <= declared < float("inf")):
             raise TraceProblem(number, "the times of the resources, or the duration, are out of range")
         overhead = start_overhead(model, gpus)
-        seconds = milliseconds * SLOWDOWN / 1000
+        seconds = milliseconds * slowdown / 1000
         jobs.append(MuriJob(gpus, submitted / 1000, iterations, seconds, overhead, stages, declared))
     return jobs
