@@ -101,6 +101,7 @@ class _Search:
             if side[top[vertex]] == INNER:
                 continue
             own, within = label[vertex], top[vertex]
+            weight, far = self.weight[vertex], self.far[vertex]
             for other, double in self.edges[vertex]:
                 to = top[other]
                 if to == within:
@@ -110,11 +111,12 @@ class _Search:
                     if self._meet(vertex, other):
                         return True
                     within = top[vertex]
-                elif to != other:
-                    self._note_slack(vertex, to)
-                elif gap < slack[other]:
-                    slack[other] = gap
-                    self.slack_from[other] = vertex
+                else:
+                    if to != other:
+                        gap = own + label[far[to]] - weight[far[to]] * 2.0
+                    if gap < slack[to]:
+                        slack[to] = gap
+                        self.slack_from[to] = vertex
         self.queue = []
         return False
 
@@ -284,20 +286,29 @@ class _Search:
         petals = [common, *petals, *self._path_up(other, common)]
         self.petals[blossom] = petals
         self._set_top(blossom, blossom)
-        for each in range(1, self.used + 1):
-            self.heavy[blossom][each] = self.heavy[each][blossom] = 0.0
-        holder = self.holder[blossom] = [0] * (self.vertices + 1)
-        for petal in petals:
-            for each in range(1, self.used + 1):
-                if self.heavy[blossom][each] <= 0 or self._gap(petal, each) < self._gap(blossom, each):
-                    for edge in (self.near, self.far):
-                        edge[blossom][each], edge[each][blossom] = edge[petal][each], edge[each][petal]
-                    self.heavy[blossom][each] = self.heavy[petal][each]
-                    self.heavy[each][blossom] = self.heavy[each][petal]
-            for vertex in range(1, self.vertices + 1):
-                if self.holder[petal][vertex]:
-                    holder[vertex] = petal
+        self._join_edges(blossom)
         self._find_slack(blossom)
+
+    def _join_edges(self, blossom: int) -> None:
+        """Give a blossom the best edge of its petals to each vertex and blossom."""
+        label, weight = self.label, self.weight
+        known = range(self.used + 1)
+        chosen, gaps, heavy = [0] * len(known), [0.0] * len(known), [0.0] * len(known)
+        holder = self.holder[blossom] = [0] * (self.vertices + 1)
+        for petal in self.petals[blossom]:
+            near, far, own = self.near[petal], self.far[petal], self.heavy[petal]
+            for each in known:
+                gap = label[near[each]] + label[far[each]] - weight[near[each]][far[each]] * 2.0
+                if heavy[each] <= 0 or gap < gaps[each]:
+                    chosen[each], gaps[each], heavy[each] = petal, gap, own[each]
+            for vertex, holds in enumerate(self.holder[petal]):
+                if holds:
+                    holder[vertex] = petal
+        for each in known[1:]:
+            petal = chosen[each]
+            for edge in (self.near, self.far):
+                edge[blossom][each], edge[each][blossom] = edge[petal][each], edge[each][petal]
+            self.heavy[blossom][each], self.heavy[each][blossom] = heavy[each], self.heavy[each][petal]
 
     def _path_up(self, start: int, end: int) -> list[int]:
         """Return the vertices and blossoms from `start` up to `end`, without it; inner ones become outer."""
