@@ -292,19 +292,20 @@ class _Search:
     def _join_edges(self, blossom: int) -> None:
         """Give a blossom the best edge of its petals to each vertex and blossom."""
         label, weight = self.label, self.weight
-        known = range(self.used + 1)
-        chosen, gaps, heavy = [0] * len(known), [0.0] * len(known), [0.0] * len(known)
+        known = self.used + 1
+        petals = self.petals[blossom]
+        chosen, gaps, heavy = [petals[0]] * known, [inf] * known, [0.0] * known
         holder = self.holder[blossom] = [0] * (self.vertices + 1)
-        for petal in self.petals[blossom]:
-            near, far, own = self.near[petal], self.far[petal], self.heavy[petal]
-            for each in known:
-                gap = label[near[each]] + label[far[each]] - weight[near[each]][far[each]] * 2.0
-                if heavy[each] <= 0 or gap < gaps[each]:
+        for petal in petals:
+            own = self.heavy[petal]
+            for each, (near, far) in enumerate(zip(self.near[petal][:known], self.far[petal], strict=False)):
+                gap = label[near] + label[far] - weight[near][far] * 2.0
+                if gap < gaps[each] or heavy[each] <= 0:
                     chosen[each], gaps[each], heavy[each] = petal, gap, own[each]
             for vertex, holds in enumerate(self.holder[petal]):
                 if holds:
                     holder[vertex] = petal
-        for each in known[1:]:
+        for each in range(1, known):
             petal = chosen[each]
             for edge in (self.near, self.far):
                 edge[blossom][each], edge[each][blossom] = edge[petal][each], edge[each][petal]
