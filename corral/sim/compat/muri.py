@@ -8,7 +8,7 @@ overhead of its last stretch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, inf
+from math import ceil, inf, isclose
 from typing import Protocol
 
 from corral.sim.compat.muri_jobs import MuriJob, Nodes
@@ -20,7 +20,18 @@ TIRESIAS_LIMITS: tuple[float, ...] = (3250.0, 7200.0)
 class State:
     """The progress of one job. Times are in seconds of the simulated clock."""
 
-    __slots__ = ("executed", "job", "number", "queue", "remaining", "remaining_seconds", "running", "since")
+    __slots__ = (
+        "executed",
+        "job",
+        "lost",
+        "number",
+        "pace",
+        "queue",
+        "remaining",
+        "remaining_seconds",
+        "running",
+        "since",
+    )
 
     def __init__(self, number: int, job: MuriJob, now: float) -> None:
         self.number = number
@@ -31,19 +42,26 @@ class State:
         self.since = now
         self.running = False
         self.queue = 0
+        self.pace = job.iteration_seconds
+        """Seconds that an iteration takes now; more than its own where the job shares its GPUs."""
+        self.lost = job.overhead
+        """Seconds that the job loses at each event at which it runs."""
 
     def advance(self, now: float) -> None:
         """Account for the time since the last event; a running job loses its overhead first."""
         if self.running:
-            worked = max(now - self.since - self.job.overhead, 0)
+            worked = max(now - self.since - self.lost, 0)
             self.executed = self.executed + now - self.since
-            self.remaining -= worked / self.job.iteration_seconds
+            self.remaining -= worked / self.pace
             self.remaining_seconds = self.remaining * self.job.iteration_seconds
         self.since = now
 
 
 class Order(Protocol):
     """Says which jobs run after an event, and when it must be asked again without an event."""
+
+    rounds_times: bool
+    """Whether an end and an arrival at almost the same time are one event, at the time of the arrival."""
 
     def admit(self, state: State) -> None:
         """Take in a job that arrived."""
@@ -71,6 +89,8 @@ def completions(jobs: Sequence[MuriJob], nodes: Nodes, order: Order) -> tuple[li
     while arrived < len(arrivals) or live:
         next_arrival = jobs[arrivals[arrived]].submitted if arrived < len(arrivals) else inf
         now = min(next_end, next_arrival)
+        if order.rounds_times and isclose(next_end, next_arrival, abs_tol=1e-4) and now < inf:
+            next_end = now = next_arrival
         changed_only = now > next_change
         if changed_only:
             now = next_change
@@ -101,7 +121,7 @@ def _next_ends(live: Sequence[State], chosen: set[int], now: float) -> tuple[flo
     for state in live:
         state.running = state.number in chosen
         if state.running:
-            end = now + state.remaining * state.job.iteration_seconds
+            end = now + state.remaining * state.pace
             if end < soonest:
                 soonest, ending = end, [state]
             elif end == soonest:
@@ -109,37 +129,50 @@ def _next_ends(live: Sequence[State], chosen: set[int], now: float) -> tuple[flo
     return soonest, ending
 
 
+class Room:
+    """The free GPUs of an empty cluster, by node, given away by first fit."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.whole = nodes.gpus_per_node
+        self.free = [nodes.gpus_per_node] * nodes.count
+        self.left = nodes.gpus
+
+    def take(self, wanted: int) -> bool:
+        """Take up to a node's GPUs on the first node with room, more on whole idle nodes; returns whether they fit."""
+        if wanted > self.left:
+            return False
+        if wanted <= self.whole:
+            at = next((node for node, room in enumerate(self.free) if room >= wanted), -1)
+            if at < 0:
+                return False
+            self.free[at] -= wanted
+        else:
+            idle = [node for node, room in enumerate(self.free) if room == self.whole]
+            needed = ceil(wanted / self.whole)
+            if len(idle) < needed:
+                return False
+            for node in idle[:needed]:
+                self.free[node] = 0
+        self.left -= wanted
+        return True
+
+
 def first_fit(live: Sequence[State], nodes: Nodes) -> set[int]:
-    """Return the jobs that fit, in order: up to a node's GPUs on the first node with room, more on whole idle nodes."""
-    free = [nodes.gpus_per_node] * nodes.count
-    whole = nodes.gpus_per_node
-    left = nodes.gpus
+    """Return the jobs that fit, in order; one that does not is skipped."""
+    room = Room(nodes)
     chosen = set()
     for state in live:
-        wanted = state.job.gpus
-        if wanted > left:
-            continue
-        if wanted <= whole:
-            at = next((node for node, room in enumerate(free) if room >= wanted), -1)
-            if at < 0:
-                continue
-            free[at] -= wanted
-        else:
-            idle = [node for node, room in enumerate(free) if room == whole]
-            needed = ceil(wanted / whole)
-            if len(idle) < needed:
-                continue
-            for node in idle[:needed]:
-                free[node] = 0
-        left -= wanted
-        chosen.add(state.number)
-        if not left:
-            break
+        if room.take(state.job.gpus):
+            chosen.add(state.number)
+            if not room.left:
+                break
     return chosen
 
 
 class ShortestFirst:
     """SRTF, or SRSF when `by_service`: the remaining time, multiplied by the GPUs; ties keep their former order."""
+
+    rounds_times = False
 
     def __init__(self, *, by_service: bool) -> None:
         self.by_service = by_service
@@ -169,6 +202,8 @@ class TiresiasL:
     A job moves down a queue when its GPU-seconds reach the queue's limit. Within a queue running jobs come before waiting
     ones. The cluster is one count of GPUs: no job is kept out by fragmentation.
     """
+
+    rounds_times = False
 
     def __init__(self, limits: Sequence[float] = TIRESIAS_LIMITS) -> None:
         self.limits = tuple(limits)

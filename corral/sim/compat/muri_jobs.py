@@ -35,6 +35,10 @@ class MuriJob:
     iterations: int
     iteration_seconds: float
     overhead: float
+    stages: tuple[float, ...] = ()
+    """Seconds of an iteration on each kind of resource: storage and processors, GPUs, network."""
+    declared: float = 0.0
+    """Seconds that the trace says the job takes."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,16 @@ def start_overhead(model: str, gpus: int) -> float:
     return lost
 
 
-def read_muri(lines: Iterable[str], nodes: Nodes) -> list[MuriJob]:
+STAGES: Final = ("resource_time_0", "resource_time_1", "resource_time_2")
+"""The columns with the milliseconds of an iteration on each kind of resource."""
+
+
+def read_muri(lines: Iterable[str], nodes: Nodes, *, shares: bool = False, slowdown: float = SLOWDOWN) -> list[MuriJob]:
     """Read a trace in the CSV format of Muri, in the order of the file.
 
-    Raises TraceProblem, which names the line, for a missing column, a number that is none or negative, or a job that is
-    larger than the cluster.
+    An iteration takes `slowdown` times as long as its profile says. With `shares` the columns that only policies which
+    share GPUs use are read too. Raises TraceProblem, which names the line, for a missing column, a number that is none or
+    negative, or a job that is larger than the cluster.
     """
     jobs = []
     for number, row in enumerate(csv.DictReader(lines), 2):
@@ -71,12 +80,17 @@ def read_muri(lines: Iterable[str], nodes: Nodes) -> list[MuriJob]:
             gpus, iterations = int(row["num_gpu"]), int(row["iterations"])
             submitted, milliseconds = float(row["submit_time"]), float(row["iteration_time"])
             model = row["model_name"]
+            stages = tuple(float(row[stage]) / 1000 for stage in STAGES) if shares else ()
+            declared = float(row["duration"]) / 1000 if shares else 0.0
         except KeyError as missing:
             raise TraceProblem(number, f"the column {missing.args[0]} is missing") from None
         except (TypeError, ValueError):
             raise TraceProblem(number, "a number is missing or no number") from None
         if not (1 <= gpus <= nodes.gpus and iterations >= 1 and submitted >= 0 and 0 < milliseconds < float("inf")):
             raise TraceProblem(number, f"a value is out of range (GPUs 1 to {nodes.gpus}, times of 0 or more)")
+        if not (all(0 <= stage < float("inf") for stage in stages) and 0 <= declared < float("inf")):
+            raise TraceProblem(number, "the times of the resources, or the duration, are out of range")
         overhead = start_overhead(model, gpus)
-        jobs.append(MuriJob(gpus, submitted / 1000, iterations, milliseconds * SLOWDOWN / 1000, overhead))
+        seconds = milliseconds * slowdown / 1000
+        jobs.append(MuriJob(gpus, submitted / 1000, iterations, seconds, overhead, stages, declared))
     return jobs

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from corral.sim.compat.muri import Order, ShortestFirst, TiresiasL, completions
-from corral.sim.compat.muri_jobs import MuriJob, Nodes, read_muri
+from corral.sim.compat.muri_jobs import SLOWDOWN, MuriJob, Nodes, read_muri
+from corral.sim.compat.muri_sharing import MuriOrder
 from corral.sim.compat.muri_themis import Themis
 
 NODES: Final = Nodes(8, 8)
@@ -16,8 +17,14 @@ ORDERS: Final[dict[str, Callable[[], Order]]] = {
     "SRSF": lambda: ShortestFirst(by_service=True),
     "Tiresias-L": TiresiasL,
     "Themis": Themis,
+    "Muri-S": lambda: MuriOrder(durations_known=True),
+    "Muri-L": lambda: MuriOrder(durations_known=False),
+    "Muri-L, slow groups dissolved": lambda: MuriOrder(durations_known=False, dissolves=True),
 }
 
+
+AS_PROFILED: Final = frozenset({"Themis"})
+"""Rows that were printed with iterations of their profiled time: otherwise trace3 could not end by the printed makespan."""
 
 ROWS: Final = frozenset(ORDERS)
 """The policies that `measure` knows."""
@@ -32,7 +39,8 @@ def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[st
     """Return the mean completion time under the policy `row`, for each trace in `columns`."""
     found = {}
     for trace in columns:
-        jobs = read_muri(lines(f"muri/{trace}.csv"), NODES)
+        slowdown = 1.0 if row in AS_PROFILED else SLOWDOWN
+        jobs = read_muri(lines(f"muri/{trace}.csv"), NODES, shares=row.startswith("Muri"), slowdown=slowdown)
         ends, _ = completions(jobs, NODES, ORDERS[row]())
         found[trace] = mean_completion(jobs, ends)
     return found

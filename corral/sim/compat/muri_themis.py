@@ -81,6 +81,8 @@ def _centre(least: Floats, gpus: Floats, capacity: float) -> Floats:
 class Themis:
     """Jobs in order of their fair fraction over the time received, with the anchor's deficits; it keeps state by job."""
 
+    rounds_times = False
+
     def __init__(self) -> None:
         self.alone_so_far: dict[int, float] = {}
         self.before: dict[int, tuple[float, float]] = {}

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.sim.compat.muri import ShortestFirst, TiresiasL, completions
-from corral.sim.compat.muri_jobs import MuriJob, Nodes, read_muri, start_overhead
-from corral.sim.compat.muri_table import measure
+from corral.sim.compat.muri_jobs import SLOWDOWN, MuriJob, Nodes, read_muri, start_overhead
+from corral.sim.compat.muri_table import NODES, measure
 from corral.sim.compat.muri_themis import Themis, fairest_fractions
 from corral.sim.trace import TraceProblem
 from tests.sim.compat.published import cells_of, lines_of
@@ -27,8 +27,26 @@ def job(gpus: int, submitted: float, seconds: int, overhead: float = 0.0) -> Mur
 def test_table_a_has_the_printed_digits_of(row: str, data_folder: Path) -> None:
     cells = cells_of("A", row)
     ours = measure(row, list(cells), lines_of(data_folder))
-    assert {column: cell.bound is not None and cell.bound.holds(ours[column], cell.anchor) for column, cell in
-            cells.items()} == {"trace1": True, "trace3": True, "trace3_pr": True}  # fmt: skip
+    holds = {
+        column: cell.bound is not None and cell.anchor is not None and cell.bound.holds(ours[column], cell.anchor)
+        for column, cell in cells.items()
+    }
+    assert holds == {"trace1": True, "trace3": True, "trace3_pr": True}
+
+
+def test_themis_of_trace3_is_printed_with_iterations_of_their_profiled_time(data_folder: Path) -> None:
+    makespan = 8172104.51  # as the anchor's files print it
+    text = list(lines_of(data_folder)("muri/trace3.csv"))
+
+    def earliest_end(slowdown: float) -> float:
+        jobs = read_muri(text, NODES, slowdown=slowdown)
+        return max(job.submitted + job.iterations * job.iteration_seconds for job in jobs)
+
+    assert earliest_end(1.0) < makespan < earliest_end(SLOWDOWN)
+    cell = cells_of("A", "Themis")["trace3"]
+    assert cell.bound is not None
+    assert cell.anchor is not None
+    assert cell.bound.holds(measure("Themis", ["trace3"], lines_of(data_folder))["trace3"], cell.anchor)
 
 
 def test_a_running_job_loses_its_overhead_at_each_event_but_not_at_its_own_end() -> None:
