@@ -50,7 +50,7 @@ class Migrations:
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if gang.cost(self._now) < gain and self._may_help(gang, gang.request, head)
+            if self._may_help(gang, gang.request, head) and gang.cost(self._now) < gain
             if (victim := self._preemption.view.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
