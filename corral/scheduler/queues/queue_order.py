@@ -49,7 +49,7 @@ class QueueOrder:
         self.one_turn = not any(lead.turned for lead in leads)
         """Whether no gang has a turn of its own."""
         if self._by_user:
-            uses = {holder: self._use(holder) for holder in {group.holder for group in self.groups}}
+            uses = self._uses = queues.user_standings({group.holder for group in self.groups}, now)
             items = [
                 (lead.rank, uses[group.holder], group.keys[0], at, 0)
                 for at, (group, lead) in enumerate(zip(self.groups, leads, strict=True))
