@@ -38,6 +38,9 @@ class QueueOrder:
         self._closed: dict[Finding, float] = {}
         """What all gangs but those of `_looked_at` are refused for until something changes, if they take longer than this
         many seconds."""
+        self._kinds = len({group.finding for group in self.groups})
+        self._closed_anew = False
+        """Whether something was closed since it was looked whether any group is left."""
         self._looked_at: set[int] = set()
         """The numbers of the groups of which a gang was refused."""
         self._charged: set[tuple[str, str]] = set()
@@ -90,6 +93,7 @@ class QueueOrder:
         Groups with a gang that takes at most `longest` seconds, or has no known duration, stay, if that is above 0.
         """
         self._closed[finding] = longest
+        self._closed_anew = True
 
     def reopen(self) -> None:
         """Return from now on also the gangs of groups that were closed."""
@@ -101,6 +105,10 @@ class QueueOrder:
 
     def pop(self) -> tuple[int, int, QueueKey | None] | None:
         """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
+        if self._closed_anew and len(self._closed) == self._kinds:
+            self._closed_anew = False
+            if self._all_closed():
+                return None
         while True:
             name = self._next() if self._fair else ""
             heap = self._heaps.get(name)
@@ -124,6 +132,17 @@ class QueueOrder:
             if longest is None or 0 < longest >= groups[at].lead.shortest or at in self._looked_at:
                 return at, first, heap[0][2] if heap else None
         return None
+
+    def _all_closed(self) -> bool:
+        """Return whether no group is left of which a gang may be looked at; all findings are closed."""
+        closed, groups, looked_at = self._closed, self.groups, self._looked_at
+        for heap in self._heaps.values():
+            for item in heap:
+                group = groups[item[3]]
+                longest = closed[group.finding]
+                if 0 < longest >= group.lead.shortest or (looked_at and item[3] in looked_at):
+                    return False
+        return True
 
     def crowded(self, at: int, first: int) -> bool:
         """Return whether another queue or user may come first as soon as one gang of the group is placed."""
