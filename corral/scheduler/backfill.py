@@ -17,6 +17,7 @@ resources that the head needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -130,9 +131,21 @@ def reservation_of(job: JobId, start: float, allocations: Sequence[tuple[EngineI
     return Reservation(job, start, needs)
 
 
-def reserve(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
-    """Return the reservation of a gang that does not fit now, or None if the working machines could never hold it."""
-    return _bounded(trial, request, now) or _unbounded(trial, request)
+def reserve(trial: Trial, request: GangRequest, now: float, *, not_before: float = -inf) -> Reservation | None:
+    """Return the reservation of a gang that does not fit now, or None if the working machines could never hold it.
+
+    The caller knows that it starts `not_before` a time, which saves looks at earlier times.
+    """
+    return _bounded(trial, request, now, not_before) or _unbounded(trial, request)
+
+
+def reserve_as_foreseen(trial: Trial, job: JobId, last: Reservation) -> Reservation:
+    """Return a job's reservation of the same place and start, with what is returned there by then from now on."""
+    returned = _returned(trial.endings().until(last.start))
+    needs = tuple(
+        Need(engine, wanted, returned.get((engine, wanted.at), nothing(wanted.at))) for engine, wanted, _ in last.needs
+    )
+    return Reservation(job, last.start, needs)
 
 
 def _short(wanted: int, returned: int, free: int) -> int:
@@ -142,18 +155,22 @@ def _short(wanted: int, returned: int, free: int) -> int:
 Ending = tuple[EngineIndex, Allocation]
 
 
-def _bounded(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
+def _bounded(trial: Trial, request: GangRequest, now: float, not_before: float) -> Reservation | None:
     """Find the first time at which the head fits when running gangs end at their bounds."""
-    return after_endings(trial, request, now, trial.endings())
+    endings = trial.endings()
+    return after_endings(trial, request, now, endings, too_few=endings.count_before(not_before))
 
 
 def after_endings(
-    trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
+    trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]], *, too_few: int = 0
 ) -> Reservation | None:
-    """Return the place and first time at which a gang fits after these endings, soonest first; None if never."""
+    """Return the place and first time at which a gang fits after these endings, soonest first; None if never.
+
+    The caller knows that the first `too_few` endings do not suffice.
+    """
     check = room_check(trial, request, gang_shape(request))
     if check is not None:
-        return _after_first_with_room(trial, request, now, endings, check)
+        return _after_first_with_room(trial, request, now, endings, check, too_few)
     low, high, step = 0, 0, 1
     while high < len(endings):
         high, step = min(len(endings), high + step), step * 2
@@ -181,10 +198,11 @@ def _after_first_with_room(
     now: float,
     endings: Sequence[tuple[float, list[Ending]]],
     has_room: Callable[[], bool],
+    too_few: int,
 ) -> Reservation | None:
     """Return the same where totals tell the room, by one pass over the endings."""
     with trial.tentative():
-        count = _lift_until_room(trial, endings, has_room)
+        count = _lift_until_room(trial, endings, has_room, too_few)
         if count is None:
             return None
         start = endings[count - 1][0]
@@ -196,17 +214,19 @@ def _after_first_with_room(
 
 
 def _lift_until_room(
-    trial: Trial, endings: Sequence[tuple[float, list[Ending]]], has_room: Callable[[], bool]
+    trial: Trial, endings: Sequence[tuple[float, list[Ending]]], has_room: Callable[[], bool], too_few: int
 ) -> int | None:
     """Release what ends until there is room; return after how many endings that is, None if never.
 
     Room only grows, so after the first endings several are released between two looks, and the last of them once more
     one by one.
     """
-    count = _lift_one_by_one(endings[:_AT_ONCE], has_room)
+    for _, freed in endings[:too_few]:
+        _lift(freed)
+    count = _lift_one_by_one(endings[too_few : too_few + _AT_ONCE], has_room)
     if count is not None:
-        return count
-    for first in range(_AT_ONCE, len(endings), _AT_ONCE):
+        return too_few + count
+    for first in range(too_few + _AT_ONCE, len(endings), _AT_ONCE):
         marks, group = trial.marks(), endings[first : first + _AT_ONCE]
         for _, freed in group:
             _lift(freed)

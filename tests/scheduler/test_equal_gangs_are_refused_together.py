@@ -100,9 +100,9 @@ def test_plans_are_the_same_where_nobody_asks_why_gangs_wait(policy: str, seed: 
     left_out: list[Finding] = []
     close = QueueOrder.close
 
-    def noted(order: QueueOrder, finding: Finding) -> None:
+    def noted(order: QueueOrder, finding: Finding, longest: float) -> None:
         left_out.append(finding)
-        close(order, finding)
+        close(order, finding, longest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QueueOrder, "close", noted)
@@ -137,9 +137,21 @@ def test_closed_groups_are_left_out_until_they_are_opened_again_and_those_looked
     order = QueueOrder(groups, QueueTree(), 10.0, find_policy("fifo"))
     assert order.one_turn
     order.looked_at(1)
-    order.close(groups[0].finding)
+    order.close(groups[0].finding, 0.0)
     assert order.pop() == (1, 0, groups[2].keys[0]), "bob's group was looked at before, ann's was left out"
     order.reopen()
     assert order.pop() == (2, 0, groups[3].keys[0])
-    order.close(groups[0].finding)
+    order.close(groups[0].finding, 0.0)
     assert order.pop() is None
+
+
+@pytest.mark.parametrize(("duration", "stays"), [(0, True), (5, True), (6, False)])
+def test_groups_with_a_gang_that_is_short_enough_are_not_left_out(duration: int, stays: bool) -> None:
+    queue = Queue()
+    queue.apply(GangQueued(gang("ann", user="ann", max_duration_seconds=9)))
+    queue.apply(GangQueued(gang("bob", user="bob", max_duration_seconds=9)))
+    queue.apply(GangQueued(gang("short", user="bob", max_duration_seconds=duration)))
+    groups = list(queue.groups.values())
+    order = QueueOrder(groups, QueueTree(), 10.0, find_policy("fifo"))
+    order.close(groups[0].finding, 5.0)
+    assert [group for group, _, _ in iter(order.pop, None)] == ([1] if stays else [])

@@ -21,6 +21,7 @@ from corral.scheduler.cluster.allocation import Allocation, DeviceFraction, Extr
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.future_record import FutureRecord
 from corral.scheduler.cluster.running_gang import RunningGang, RunningGangs
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.events import (
@@ -88,6 +89,8 @@ class Cluster:
         """What each job has received so far."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs with a bounded end, soonest first."""
+        self.future = FutureRecord()
+        """Since when holdings at times to come are known."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
         self._ends_at: dict[JobId, float] = {}
         self._seen: dict[str, Inventory] = {}
@@ -206,7 +209,7 @@ class Cluster:
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin.history = self.history.copy()
         twin._own()
-        twin.ends = self.ends[:]
+        twin.ends, twin.future = self.ends[:], self.future.copy()
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)
         twin._seen = dict(self._seen)
@@ -339,8 +342,10 @@ class Cluster:
         if gang is None:
             gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
+            self.future.note(event.ends_at)
         else:
             self.gangs.join(gang, request)
+            self.future.note_early()
         before = gang.amounts[:]
         by_role = {role.role: task_allocation(request, role) for role in request.roles}
         for placed in event.placement.tasks:
@@ -399,6 +404,10 @@ class Cluster:
         released = [(key, tasks.pop(key)) for key in keys if key in tasks]
         if not released:
             return False
+        if at >= self._ends_at.get(job, FOREVER):
+            self.future.note(-FOREVER)
+        else:
+            self.future.note_early()
         self.queues.remember(gang.queue, gang.user, at)
         for key, hold in released:
             self.ownership.release(gang, key)

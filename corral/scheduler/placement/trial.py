@@ -5,6 +5,7 @@ Planning, explanation, what-if questions and refusal at submit all use it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import overload
@@ -43,6 +44,14 @@ class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Allocation]]]]):
 
     def __len__(self) -> int:
         return len(self._ends)
+
+    def until(self, time: float) -> list[tuple[float, list[tuple[EngineIndex, Allocation]]]]:
+        """Return the ends up to a time."""
+        return self[: bisect_right(self._ends, time, key=lambda ending: ending[0])]
+
+    def count_before(self, time: float) -> int:
+        """Return how many ends are before a time."""
+        return bisect_left(self._ends, time, key=lambda ending: ending[0])
 
     @overload
     def __getitem__(self, at: int) -> tuple[float, list[tuple[EngineIndex, Allocation]]]: ...

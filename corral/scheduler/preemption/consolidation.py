@@ -45,14 +45,20 @@ class Migrations:
         if not self.has_devices(ask[0]):
             return ()
         gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
-        head = self._only_room(request)
-        movers = [
-            victim
-            for gang in self._cluster.gangs.by_job.values()
-            if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if gang.cost(self._now) < gain and self._may_help(gang, gang.request, head)
-            if (victim := self._preemption.view.whole(gang, Rule.CONSOLIDATION)) is not None
-        ]
+        head, helpful, most = self._only_room(request), self._helpful, ask[0]
+        movers = []
+        for gang in self._cluster.gangs.by_job.values():
+            if gang.request is None or 2 * gang.amounts[0] > most:
+                continue
+            helps = helpful.get(gang.shape)
+            if helps is None:
+                helps = self._may_help(gang, gang.request, head)
+            if helps and gang.cost(self._now) < gain:
+                victim = self._preemption.view.whole(gang, Rule.CONSOLIDATION)
+                if victim is not None:
+                    movers.append(victim)
+        if not movers:
+            return ()
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
         if not chosen or sum(victim.cost for victim in chosen) >= gain:
             return ()

@@ -98,6 +98,11 @@ class Preemption:
         self._fresh.clear()
 
     @property
+    def changes_trial(self) -> bool:
+        """Return whether the trial is in the assumed future, or has places kept for gangs, or cells have owners."""
+        return self._ahead or bool(self.places) or bool(self.trial.cluster.ownership.cells)
+
+    @property
     def idle(self) -> bool:
         """Return whether no gang is terminating, so that the future equals the present."""
         return not self.trial.cluster.gangs.leaving and not self.view.evicted

@@ -35,35 +35,40 @@ class QueueOrder:
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
         """The usage of each user, by queue and user."""
-        self._closed: set[Finding] = set()
-        """What all gangs but those of `_looked_at` are refused for until something changes."""
+        self._closed: dict[Finding, float] = {}
+        """What all gangs but those of `_looked_at` are refused for until something changes, if they take longer than this
+        many seconds."""
+        self._kinds = len({group.finding for group in self.groups})
+        self._closed_anew = False
+        """Whether something was closed since it was looked whether any group is left."""
         self._looked_at: set[int] = set()
         """The numbers of the groups of which a gang was refused."""
-        self.one_turn = True
-        """Whether no gang has a turn of its own."""
-        self._fresh = True
-        """Whether no user's usage has changed, so that all items have the present one."""
+        self._charged: set[tuple[str, str]] = set()
+        """The queues and users whose usage has changed, so that items may have an older one."""
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
         self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
-        heaps, uses, by_user = self._heaps, self._uses, self._by_user
-        for at, group in enumerate(self.groups):
-            key = group.keys[0]
-            if key[0] != group.keys[-1][0] or key[0]:
-                self.one_turn = False
-            use = 0.0
-            if by_user and (known := uses.get((group.queue, group.user))) is not None:
-                use = known
-            elif by_user:
-                use = self._use(group)
-            item = (rank(key), use, key, at, 0)
-            name = group.queue if self._fair else ""
-            if name in heaps:
-                heaps[name].append(item)
-            else:
-                heaps[name] = [item]
-            if self._fair:
+        leads = [group.lead for group in self.groups]
+        self.one_turn = not any(lead.turned for lead in leads)
+        """Whether no gang has a turn of its own."""
+        if self._by_user:
+            uses = self._uses = queues.user_standings({group.holder for group in self.groups}, now)
+            items = [
+                (lead.rank, uses[group.holder], group.keys[0], at, 0)
+                for at, (group, lead) in enumerate(zip(self.groups, leads, strict=True))
+            ]
+        else:
+            items = [
+                (lead.rank, 0.0, group.keys[0], at, 0)
+                for at, (group, lead) in enumerate(zip(self.groups, leads, strict=True))
+            ]
+        if self._fair:
+            for item in items:
+                name = self.groups[item[3]].queue
+                self._heaps.setdefault(name, []).append(item)
                 self._count(name, 1)
+        elif items:
+            self._heaps[""] = items
         for heap in self._heaps.values():
             heapify(heap)
 
@@ -80,11 +85,15 @@ class QueueOrder:
     def _item(self, at: int, first: int) -> Item:
         group = self.groups[at]
         key = group.keys[first]
-        return (rank(key), self._use(group) if self._by_user else 0.0, key, at, first)
+        return (rank(key), self._use(group.holder) if self._by_user else 0.0, key, at, first)
 
-    def close(self, finding: Finding) -> None:
-        """Leave out, until `reopen`, the groups of a finding of which no gang was looked at: all would be refused."""
-        self._closed.add(finding)
+    def close(self, finding: Finding, longest: float) -> None:
+        """Leave out, until `reopen`, the groups of a finding of which no gang was looked at: all would be refused.
+
+        Groups with a gang that takes at most `longest` seconds, or has no known duration, stay, if that is above 0.
+        """
+        self._closed[finding] = longest
+        self._closed_anew = True
 
     def reopen(self) -> None:
         """Return from now on also the gangs of groups that were closed."""
@@ -96,6 +105,10 @@ class QueueOrder:
 
     def pop(self) -> tuple[int, int, QueueKey | None] | None:
         """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
+        if self._closed_anew and len(self._closed) == self._kinds:
+            self._closed_anew = False
+            if self._all_closed():
+                return None
         while True:
             name = self._next() if self._fair else ""
             heap = self._heaps.get(name)
@@ -107,17 +120,29 @@ class QueueOrder:
 
     def _first_open(self, heap: list[Item], name: str) -> tuple[int, int, QueueKey | None] | None:
         """Take the groups of a queue in order up to one that is not closed; None if all of them are."""
-        changing, closed, groups = self._by_user and not self._fresh, self._closed, self.groups
+        charged, closed, groups = self._charged if self._by_user else (), self._closed, self.groups
         while heap:
             level, use, key, at, first = heappop(heap)
-            if changing and (now := self._use(groups[at])) != use:
+            if charged and (holder := groups[at].holder) in charged and (now := self._use(holder)) != use:
                 heappush(heap, (level, now, key, at, first))
                 continue
             if self._fair:
                 self._count(name, -1)
-            if not closed or groups[at].finding not in closed or at in self._looked_at:
+            longest = closed.get(groups[at].finding) if closed else None
+            if longest is None or 0 < longest >= groups[at].lead.shortest or at in self._looked_at:
                 return at, first, heap[0][2] if heap else None
         return None
+
+    def _all_closed(self) -> bool:
+        """Return whether no group is left of which a gang may be looked at; all findings are closed."""
+        closed, groups, looked_at = self._closed, self.groups, self._looked_at
+        for heap in self._heaps.values():
+            for item in heap:
+                group = groups[item[3]]
+                longest = closed[group.finding]
+                if 0 < longest >= group.lead.shortest or (looked_at and item[3] in looked_at):
+                    return False
+        return True
 
     def crowded(self, at: int, first: int) -> bool:
         """Return whether another queue or user may come first as soon as one gang of the group is placed."""
@@ -135,16 +160,15 @@ class QueueOrder:
     def charged(self, queue: str, user: str) -> None:
         """Drop cached standings after a user's usage in a queue changed."""
         self._uses.pop((queue, user), None)
-        self._fresh = False
+        self._charged.add((queue, user))
         if self._fair:
             for node in self._queues.find(queue).chain():
                 self._standings.pop(node.name, None)
 
-    def _use(self, group: Group) -> float:
-        key = (group.queue, group.user)
-        found = self._uses.get(key)
+    def _use(self, holder: tuple[str, str]) -> float:
+        found = self._uses.get(holder)
         if found is None:
-            found = self._uses[key] = self._queues.user_standing(*key, self._now)
+            found = self._uses[holder] = self._queues.user_standing(*holder, self._now)
         return found
 
     def _next(self) -> str:

@@ -147,6 +147,17 @@ class QueueTree:
         """Return the sort key of a queue's users: the lowest current and past share of the capacity comes first."""
         return self.users.standing(queue, user, self.half_life(queue), self.total, now)
 
+    def user_standings(self, holders: Iterable[tuple[str, str]], now: float) -> dict[tuple[str, str], float]:
+        """Return `user_standing` of users, by queue and user."""
+        by_queue: dict[str, list[tuple[str, str]]] = {}
+        for holder in holders:
+            by_queue.setdefault(holder[0], []).append(holder)
+        found: dict[tuple[str, str], float] = {}
+        for queue, keys in by_queue.items():
+            standings = self.users.standings(keys, self.half_life(queue), self.total, now)
+            found.update(zip(keys, standings, strict=True))
+        return found
+
     def average(self, node: QueueNode, now: float) -> list[float]:
         """Return the exponentially decaying average of a queue's usage at `now`, with its half-life."""
         keep = exp(-log(2) * max(0.0, now - node.seen) / node.spec.half_life_seconds)

@@ -66,15 +66,22 @@ class Users:
 
     def standing(self, queue: str, user: str, half_life: float, total: Sequence[int], now: float) -> float:
         """Return the dominant share of the mean of current and decayed past usage; 0 for an unknown user."""
-        found = self._uses.get((queue, user))
-        if found is None:
-            return 0.0
-        keep = exp(-_LOG_2 * max(0.0, now - found.seen) / half_life)
-        highest = 0.0
-        for held, before, all_ in zip(found.used, found.past, total, strict=True):
-            if all_ and (share := (held + (before * keep + held * (1 - keep))) / 2 / all_) > highest:
-                highest = share
-        return round(highest, _DIGITS)
+        return self.standings([(queue, user)], half_life, total, now)[0]
+
+    def standings(self, keys: Iterable[Key], half_life: float, total: Sequence[int], now: float) -> list[float]:
+        """Return `standing` of several users of queues with the same half-life."""
+        standings = []
+        for key in keys:
+            found, highest = self._uses.get(key), 0.0
+            if found is not None:
+                keep = exp(-_LOG_2 * (now - found.seen) / half_life) if now > found.seen else 1.0
+                gone = 1 - keep
+                for held, before, all_ in zip(found.used, found.past, total, strict=True):
+                    if all_ and (share := (held + (before * keep + held * gone)) / 2 / all_) > highest:
+                        highest = share
+                highest = round(highest, _DIGITS)
+            standings.append(highest)
+        return standings
 
     def usage(self, key: Key) -> UserUsage | None:
         """Return the stored form of a user's past usage; None if the user is forgotten."""

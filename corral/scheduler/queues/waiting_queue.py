@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -68,12 +69,23 @@ class Finding:
         """The number of groups that share it."""
 
 
+class Lead(NamedTuple):
+    """What the order of groups reads of the gangs of one group."""
+
+    rank: QueueKey
+    """The rank of the first gang."""
+    turned: bool
+    """Whether a gang has a turn of its own."""
+    shortest: int
+    """The least `max_duration_seconds` of a gang; 0: one has none."""
+
+
 class Group:
     """The waiting gangs of one shape, in order; rules tell them apart at most by their `maxDuration`."""
 
     __slots__ = (
-        "durations", "elastic", "entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape",
-        "shared", "starts", "user",
+        "_lead", "durations", "elastic", "entries", "finding", "fresh", "holder", "keys", "priority", "queue", "reported",
+        "shape", "shared", "starts", "user",
     )  # fmt: skip
 
     def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
@@ -81,6 +93,7 @@ class Group:
         self.queue = request.queue
         self.user = user
         """Their user, where users take turns."""
+        self.holder = (request.queue, user)
         self.priority = request.priority
         self.starts = any(role.minimum for role in request.roles)
         """Whether they have a minimum; growth of running gangs has none."""
@@ -98,6 +111,16 @@ class Group:
         """Shared with the groups of other users."""
         self.shared = False
         """Whether `keys`, `durations` and `entries` are those of the group that this one was copied from."""
+        self._lead: Lead | None = None
+
+    @property
+    def lead(self) -> Lead:
+        """Return what the order of groups reads of their gangs; kept until a gang comes or goes."""
+        found = self._lead
+        if found is None:
+            first, last = self.keys[0], self.keys[-1]
+            found = self._lead = Lead(rank(first), bool(first[0]) or first[0] != last[0], min(self.durations))
+        return found
 
     @property
     def verdict(self) -> object:
@@ -111,6 +134,7 @@ class Group:
     def add(self, entry: Entry) -> None:
         """Add a gang that no reasons were reported for."""
         self._own()
+        self._lead = None
         insort(self.keys, entry.key)
         insort(self.durations.setdefault(entry.request.max_duration_seconds, []), entry.key)
         self.entries[entry.key] = entry
@@ -119,6 +143,7 @@ class Group:
     def remove(self, entry: Entry) -> None:
         """Remove a gang."""
         self._own()
+        self._lead = None
         duration, key = entry.request.max_duration_seconds, entry.key
         keys = self.durations[duration]
         del self.keys[bisect_left(self.keys, key)], keys[bisect_left(keys, key)], self.entries[key]
@@ -128,7 +153,7 @@ class Group:
 
     def sort(self, entries: list[Entry]) -> None:
         """Hold exactly these entries."""
-        self.shared = False
+        self.shared, self._lead = False, None
         self.entries = {entry.key: entry for entry in entries}
         self.keys = sorted(self.entries)
         self.durations = {}
@@ -162,7 +187,8 @@ class Group:
     def _bare_copy(self, finding: Finding) -> Group:
         """Return a copy that still lacks its gangs."""
         twin = object.__new__(Group)
-        twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
+        twin.shape, twin.queue, twin.user, twin.holder = self.shape, self.queue, self.user, self.holder
+        twin._lead = self._lead
         twin.priority, twin.starts, twin.elastic = self.priority, self.starts, self.elastic
         twin.reported, twin.finding = self.reported, finding
         return twin

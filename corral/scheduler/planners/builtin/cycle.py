@@ -19,9 +19,9 @@ from corral.scheduler.placement.bulk import place_alike
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
-from corral.scheduler.planners.builtin.eviction_message import message_to_owner
+from corral.scheduler.planners.builtin.eviction_message import evictions
 from corral.scheduler.planners.builtin.group_walk import Run, Walk
-from corral.scheduler.planners.builtin.queue_head import QueueHead
+from corral.scheduler.planners.builtin.queue_head import LastHead, QueueHead
 from corral.scheduler.planners.builtin.reason_reports import BEHIND, YIELDING, Reports
 from corral.scheduler.planners.builtin.refusals import Refusals, RefusedGang, Verdict
 from corral.scheduler.policy.order import QueueKey
@@ -49,10 +49,9 @@ class Cycle:
         trial: Trial,
         queue: Queue,
         policy: Policy,
-        last: Reservation | None,
+        last: LastHead,
         now: float,
         targets: SizeTargets,
-        last_reserved_at: tuple[GangRequest, int] | None = None,
     ) -> None:
         self.trial = trial
         self.queue = queue
@@ -61,7 +60,9 @@ class Cycle:
         self.placed: list[GangPlacement] = []
         self.evictions: list[Eviction] = []
         self.reasons: dict[str, Reasons] = {}
-        self.head = QueueHead(trial, now, last, last_reserved_at, cluster_decides=isinstance(policy.place, Tightest))
+        self.head = QueueHead(
+            trial, now, last, cluster_decides=isinstance(policy.place, Tightest), placed_until=self._placed_until
+        )
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
         self._targets = targets
@@ -291,14 +292,17 @@ class Cycle:
         alone = alone or self._preemption.nobody_preemptible(request)
         if alike is None and not self._targets.by_job:
             noted = self._refusals.note(group, RefusedGang(changes, turn, walk.passable, alone, reasons))
-            if noted and alone and not walk.passable and self._closes(order):
-                order.close(group.finding)
+            if noted and alone and self._closes(order):
+                if not walk.passable:
+                    order.close(group.finding, 0.0)
+                elif not self._preemption.may_yield_later(request):
+                    order.close(group.finding, self.head.longest_passing)
         if not alone or group.keys[-1][0] != turn:
             return walk.without(first)
         if not walk.passable or self._preemption.may_yield_later(request):
             return walk.without(first) if walk.passable else None
         longest = self.head.longest_passing
-        if min(group.durations) > longest:
+        if group.lead.shortest > longest:
             return None
         return walk.without(first, lambda duration: 0 < duration <= longest)
 
@@ -536,25 +540,8 @@ class Cycle:
         return Reasons(Reason(YIELDING, message, {"jobs": count}))
 
     def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
-        """Yield one eviction for each victim gang: all of it, or only the tasks that it can spare."""
-        by_gang: dict[JobId, list[Victim]] = {}
-        for victim in victims:
-            by_gang.setdefault(victim.gang.job, []).append(victim)
-        for of_gang in by_gang.values():
-            whole = next((victim for victim in of_gang if victim.rule is not Rule.SHRINK), None)
-            victim, gang = whole or of_gang[0], of_gang[0].gang
-            spared = () if whole else tuple(sorted(task for each in of_gang for task in each.tasks))
-            yield Eviction(
-                job=gang.job,
-                job_attempt=gang.attempt,
-                rule=victim.rule,
-                message=message_to_owner(victim, request),
-                tasks=spared,
-                by=request.job,
-                by_queue=request.queue,
-                cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
-                back_at=None if self.queue.one_asks else self._estimates.back_at(gang, spared, victim.rule, request),
-            )
+        """Yield one eviction for each victim gang, with its return where somebody may ask."""
+        return evictions(victims, request, self.now, None if self.queue.one_asks else self._estimates)
 
     def _move(self) -> None:
         """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
@@ -586,6 +573,15 @@ class Cycle:
 
     def _limited(self, request: GangRequest) -> GangRequest:
         return self._targets.limited(request) or request
+
+    def _placed_until(self) -> float | None:
+        """Return until when the gangs run that were placed; None if the trial differs from the cluster in more."""
+        if self._preemption.changes_trial:
+            return None
+        durations = [request.max_duration_seconds for request, _ in self._charged]
+        if not durations:
+            return -inf
+        return self.now + max(durations) if all(durations) else inf
 
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """Note that a gang was refused: the first one that could run on the working machines is the head."""

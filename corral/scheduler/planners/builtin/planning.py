@@ -17,7 +17,7 @@ from corral.scheduler.explain.other_bounds import with_other_bounds
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import Cycle
-from corral.scheduler.planners.builtin.queue_head import reservation_of_first
+from corral.scheduler.planners.builtin.queue_head import LastHead, reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.planners.builtin.refusals import Verdict
 from corral.scheduler.policy.call_guard import begin_plan
@@ -48,9 +48,8 @@ class Memory:
     machine_revision: int
     freed_count: int
     release_count: int
-    reservation: Reservation | None = None
-    reserved_at: tuple[GangRequest, int] | None = None
-    """The head and the cluster's revision of a `reservation` that follows from these alone."""
+    last_head: LastHead = LastHead()  # noqa: RUF009
+    """The head of the last plan, with its reservation."""
     refused: tuple[GangRequest, ...] = ()
     """Without a `reservation`: the gangs, first one first, of which one is the head, if no other gang would fit."""
     seen: tuple[int, int] = (-1, -1)
@@ -61,6 +60,11 @@ class Memory:
     """The time from which a plan may differ even without an event."""
     again_at: float = inf
     """When the next plan is due without an event: `next_look_at`, or the first review after it."""
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """Return the reservation of the head of the last plan; None if that plan had no use for it."""
+        return self.last_head.reservation
 
     def look_again(self, at: float, due: float = -inf) -> None:
         """Note from when a plan may differ without an event, and when one is due if that is later."""
@@ -142,7 +146,7 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         _review(memory, now, sizes.until, policy.review_seconds)
         return Plan(cluster.revision, again_at=memory.again_at)
     trial = Trial(cluster)
-    cycle = Cycle(trial, queue, policy, memory.reservation, now, sizes, memory.reserved_at)
+    cycle = Cycle(trial, queue, policy, memory.last_head, now, sizes)
     if not queue.groups and not cycle.shrinks:
         _nothing_waits(cluster, queue, memory, cycle.next_look_at)
         _leave_out_reviews(memory, sizes, policy, now)
@@ -162,8 +166,7 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         if memory.reservation is not None:
             memory.reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
-    memory.reservation, memory.reserved_at = cycle.head.known, cycle.head.reserved_at
-    memory.refused = tuple(cycle.head.refused)
+    memory.last_head, memory.refused = cycle.head.left, tuple(cycle.head.refused)
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
     settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
     memory.look_again(cycle.next_look_at)
@@ -199,7 +202,7 @@ def _only_sizes_change(policy: Policy) -> bool:
 
 
 def _nothing_waits(cluster: Cluster, queue: Queue, memory: Memory, next_look_at: float) -> Plan:
-    queue.expected, memory.reservation = set(), None
+    queue.expected, memory.last_head = set(), LastHead()
     memory.look_again(next_look_at)
     memory.refused = ()
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count

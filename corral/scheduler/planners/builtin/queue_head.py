@@ -5,9 +5,35 @@ The search costs more than the refusal of a gang, and in a long queue mostly no 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
 from corral.model.requests import GangRequest
-from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.backfill import Reservation, reserve, reserve_as_foreseen
+from corral.scheduler.events import FOREVER
+from corral.scheduler.placement.room_check import room_check
+from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
+
+
+class Foreseen(NamedTuple):
+    """A reservation that was searched where only running gangs, and gangs placed in the same cycle, held anything."""
+
+    reservation: Reservation
+    early: int
+    """The counts of `Cluster.future` before the cycle: of early releases, and of all entries."""
+    entries: int
+
+
+class LastHead(NamedTuple):
+    """What the head of a cycle leaves to the next one."""
+
+    reservation: Reservation | None = None
+    reserved_at: tuple[GangRequest, int] | None = None
+    """The head and the cluster's revision of a `reservation` that follows from these alone."""
+    foreseen: Mapping[Hashable, Foreseen] = MappingProxyType({})
+    """The last reservation of each shape of heads, where it follows from running gangs alone."""
 
 
 class QueueHead:
@@ -21,24 +47,31 @@ class QueueHead:
         self,
         trial: Trial,
         now: float,
-        last: Reservation | None,
-        last_reserved_at: tuple[GangRequest, int] | None,
+        last: LastHead,
         *,
         cluster_decides: bool,
+        placed_until: Callable[[], float | None],
     ) -> None:
-        """`last` is the reservation of the last cycle, and `last_reserved_at` what it followed from.
+        """`last` is what is known from the last cycle.
 
         With `cluster_decides`, a reservation in an untouched trial follows from the gang and the cluster alone.
+        `placed_until` returns until when the gangs run that were placed in the trial (-inf: none was placed); None if the
+        trial differs from the cluster in more than those.
         """
         self.trial = trial
         self.reserved_at: tuple[GangRequest, int] | None = None
         """The head and the cluster's revision, where the reservation follows from these two alone."""
         self.refused: list[GangRequest] = []
         """The gangs that were refused while no reservation was known, first one first; one of them is the head."""
+        early = trial.cluster.future.early
+        self.foreseen = {
+            shape: each for shape, each in last.foreseen.items() if each.reservation.start > now and each.early == early
+        }
+        """The last reservation of each shape of heads, where it follows from running gangs alone and is still to come."""
         self._now = now
-        self._last = last
-        self._last_reserved_at = last_reserved_at
+        self._last, self._last_reserved_at = last.reservation, last.reserved_at
         self._cluster_decides = cluster_decides
+        self._placed_until = placed_until
         self._found: Reservation | None = None
         self._held = False
 
@@ -58,6 +91,11 @@ class QueueHead:
     def known(self) -> Reservation | None:
         """Return the reservation if something has asked for it; else None."""
         return self._found
+
+    @property
+    def left(self) -> LastHead:
+        """Return what the next cycle may know."""
+        return LastHead(self._found, self.reserved_at, self.foreseen)
 
     @property
     def possible(self) -> bool:
@@ -107,9 +145,30 @@ class QueueHead:
         if alone is not None and last is not None and last.start > self._now and alone == self._last_reserved_at:
             self.reserved_at = alone
             return last
-        found = reserve(self.trial, request, self._now)
+        found = self._search(request)
         self.reserved_at = alone if found is not None else None
         return last if found is not None and found == last else found
+
+    def _search(self, request: GangRequest) -> Reservation | None:
+        """Search the reservation of a gang from what is known of the last one of its shape.
+
+        As long as no gang ended earlier than expected, no more is free at any time than was expected, so it starts no
+        earlier. If none was placed either that runs beyond that start, the place is the same, too.
+        """
+        placed_until = self._placed_until() if self._cluster_decides and request.inputs is None else None
+        shape = gang_shape(request)
+        if placed_until is None or room_check(self.trial, request, shape) is None:
+            return reserve(self.trial, request, self._now)
+        future, last = self.trial.cluster.future, self.foreseen.get(shape)
+        if last is None:
+            found = reserve(self.trial, request, self._now)
+        elif max(placed_until, future.unchanged_from(last.entries)) <= (start := last.reservation.start):
+            found = reserve_as_foreseen(self.trial, request.job, last.reservation)
+        else:
+            found = reserve(self.trial, request, self._now, not_before=start)
+        if found is not None and found.start < FOREVER:
+            self.foreseen[shape] = Foreseen(found, future.early, future.count)
+        return found
 
 
 def reservation_of_first(trial: Trial, refused: tuple[GangRequest, ...], now: float) -> Reservation | None:
