@@ -55,7 +55,15 @@ from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.portal import Portal
-from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
+from corral.api.rate_limits import (
+    MINUTE,
+    REPORTS_A_MINUTE,
+    SCALARS_A_MINUTE,
+    ApiCallLimits,
+    CallLimit,
+    Calls,
+    FailureLimit,
+)
 from corral.api.request_guard import CACHE_PATH, CODE_PATH, UPLOADS_PATH, Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
@@ -154,6 +162,7 @@ def create_app(
     app.state.message_memory = MessageMemory()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
+    app.state.scalars = CallLimit(SCALARS_A_MINUTE, MINUTE)
     app.state.ssh_connections = CallLimit(ssh.CONNECTIONS_A_MINUTE, MINUTE)
     app.state.calls = ApiCallLimits(limits or Calls())
     web = web or WebSettings()

@@ -1052,6 +1052,8 @@ class JobReport(TypedDict):
     """A regular expression that finds the values in a line of the log of the first task of each role; its groups bear their names, such as `step (?P<step>[0-9]+)`. "" is none."""
     steps: NotRequired[int]
     """How many steps the work has, unless the program says so; 0: not known."""
+    tensorboard: NotRequired[list[str]]
+    """Folders whose event files of TensorBoard become curves of the job, beside the working folder: absolute, such as one in a mounted storage, or within the working directory."""
 
 
 class JobRetryPolicy(TypedDict):
