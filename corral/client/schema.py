@@ -1053,7 +1053,7 @@ class JobReport(TypedDict):
     steps: NotRequired[int]
     """How many steps the work has, unless the program says so; 0: not known."""
     tensorboard: NotRequired[list[str]]
-    """Folders whose event files of TensorBoard become curves of the job, beside the working folder: absolute, such as one in a mounted storage, or within the working directory."""
+    """Folders whose event files of TensorBoard become curves of the job, beside the working folder: absolute, such as one in a mounted storage, within the working directory, or a URI of S3 or HDFS."""
 
 
 class JobRetryPolicy(TypedDict):

@@ -64,7 +64,7 @@ def main(given: str, private: str) -> int:
         cache.begin()
     reporters = report_threads(plan, api, told, cache, env) if api is not None else []
     told.wait()
-    await_last_reports(reporters)
+    await_last_reports(plan, reporters)
     finish_cache(plan, cache, succeeded=_exit_code(plan) == "0")
     return _end(plan)
 

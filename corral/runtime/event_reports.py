@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from corral.runtime.event_folder import Allowance, EventFolder, Point
 from corral.runtime.server_report import ServerReport
@@ -42,7 +42,10 @@ _MOST_EVENTS = 10_000
 class Source(Protocol):
     """What is looked at for event files."""
 
-    left_out: int
+    @property
+    def left_out(self) -> int:
+        """Scalars that were left out since their tag is one too many."""
+        ...
 
     def look(self, since: float, allowance: Allowance) -> list[Point]:
         """Return the scalars that were written at a time after `since`, as far as it may read."""
@@ -50,6 +53,19 @@ class Source(Protocol):
 
     def broken(self) -> list[str]:
         """What is wrong with files of which nothing more is read."""
+        ...
+
+
+@runtime_checkable
+class RemoteSource(Source, Protocol):
+    """One that copies what it reads."""
+
+    def hurry(self) -> None:
+        """Have the next look copy, whatever the time."""
+        ...
+
+    def close(self) -> None:
+        """Remove the copies."""
         ...
 
 
@@ -98,6 +114,19 @@ class EventReports:
         self._tell(now)
         self.pause = max(LOOK_SECONDS, (time.thread_time() - begun) / SHARE)
 
+    def last_look(self) -> None:
+        """Read and tell what has come, also what is remote."""
+        for each in self._sources:
+            if isinstance(each.source, RemoteSource):
+                each.source.hurry()
+        self.look()
+
+    def close(self) -> None:
+        """Remove copies of what is remote."""
+        for each in self._sources:
+            if isinstance(each.source, RemoteSource):
+                each.source.close()
+
     def _take(self, name: str, points: Iterable[Point], now: float) -> None:
         for run, scalar in points:
             if scalar.at <= now + AHEAD_SECONDS:
@@ -139,7 +168,8 @@ def watch(reports: EventReports, stop: threading.Event) -> None:
     while not reports.over and not stop.wait(reports.pause):
         reports.look()
     if not reports.over:
-        reports.look()
+        reports.last_look()
+    reports.close()
 
 
 def sources_of(plan: Plan) -> list[NamedSource]:
@@ -153,6 +183,12 @@ def sources_of(plan: Plan) -> list[NamedSource]:
     if given.get("own_events"):
         found.append(NamedSource("", EventFolder(here)))
     for name in given.get("tensorboard", ()):
+        if "://" in name:
+            if plan.stage_command:
+                found.append(NamedSource(name.partition("://")[2].strip("/"), _remote(plan, name)))
+            else:
+                print(f"corral: the event files at {name} cannot be read by this task's runtime", file=sys.stderr)
+            continue
         path = os.path.normpath(os.path.join(directory, name))
         if _is_inside(path, work) or (found and _is_inside(path, os.path.realpath(here))):
             continue  # it is looked at as a part of the working folder
@@ -161,6 +197,12 @@ def sources_of(plan: Plan) -> list[NamedSource]:
             continue
         found.append(NamedSource("" if path == directory else name.strip("/"), EventFolder(path)))
     return found
+
+
+def _remote(plan: Plan, uri: str) -> RemoteSource:
+    from corral.runtime.remote_events import RemoteEvents  # most tasks read no remote folder
+
+    return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, plan.owner)
 
 
 def _is_inside(path: str, folder: str) -> bool:

@@ -61,6 +61,8 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _LAST_LINES = 10
 LAST_REPORT_SECONDS = 5.0
 """The longest that a task's end waits for the last report of its program's work."""
+LAST_COPY_SECONDS = 30.0
+"""The same where event files of a remote folder are read."""
 _MASK = "******"
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -334,7 +336,7 @@ def _watching(plan: Plan, api: Api | None, cache: CompileCache | None, env: Mapp
         yield
     finally:
         stop.set()
-        await_last_reports(reporters)
+        await_last_reports(plan, reporters)
         if plan.report is not None:
             withdraw_report(plan)
 
@@ -379,9 +381,10 @@ def report_threads(
     return threads
 
 
-def await_last_reports(threads: Iterable[threading.Thread]) -> None:
-    """Wait until threads that were told to stop have ended, for `LAST_REPORT_SECONDS` in all."""
-    until = time.monotonic() + LAST_REPORT_SECONDS
+def await_last_reports(plan: Plan, threads: Iterable[threading.Thread]) -> None:
+    """Wait until threads that were told to stop have ended, for `LAST_REPORT_SECONDS` or `LAST_COPY_SECONDS` in all."""
+    remote = any("://" in name for name in (plan.report or {}).get("tensorboard", ()))
+    until = time.monotonic() + (LAST_COPY_SECONDS if remote else LAST_REPORT_SECONDS)
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 

@@ -227,7 +227,16 @@ def _report_pattern(value: str) -> str:
     return value
 
 
+_REMOTE_EVENTS: Final = ("s3://", "hdfs://", "webhdfs://", "swebhdfs://")
+
+
 def _events_folder(value: str) -> str:
+    if "://" in value:
+        if not value.startswith(_REMOTE_EVENTS):
+            raise ValueError(
+                f'"{value}" is neither a path nor a URI that begins with one of {", ".join(_REMOTE_EVENTS)}'
+            )
+        return value
     return value if value.startswith("/") else _inside(value)
 
 
@@ -256,7 +265,7 @@ class Report(SpecModel):
         [],
         max_length=8,
         description="Folders whose event files of TensorBoard become curves of the job, beside the working folder: "
-        "absolute, such as one in a mounted storage, or within the working directory.",
+        "absolute, such as one in a mounted storage, within the working directory, or a URI of S3 or HDFS.",
     )
 
     @field_validator("file")
