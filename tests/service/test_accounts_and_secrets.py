@@ -21,7 +21,7 @@ async def test_a_group_that_does_not_exist_is_refused_with_the_nearest_name(serv
         service.accounts.create(ROOT, "eve", groups=("vison",)),
         service.accounts.change(ROOT, "ann", groups=("default", "vison")),
     ):
-        with pytest.raises(InvalidInput, match="There is no group vison; did you mean .vision"):
+        with pytest.raises(InvalidInput, match=r"There is no group vison; did you mean .vision"):
             await asked
     with pytest.raises(InvalidInput, match=r"There is no group x1; make it first \(corral groups make\)"):
         await service.accounts.create(ROOT, "eve", groups=("x1",))
