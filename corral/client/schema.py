@@ -2655,6 +2655,10 @@ class JobOutcome(TypedDict):
     """Whether the question submits it; then it has no time before."""
     before: Spread
     after: Spread
+    neverBefore: bool
+    """Whether it never starts as things are, since no nodes could hold it even if nothing ran."""
+    neverAfter: bool
+    """The same with the changes."""
 
 
 class JobResources(TypedDict):

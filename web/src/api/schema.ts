@@ -2033,6 +2033,10 @@ export interface components {
             added: boolean;
             before: components["schemas"]["Spread"];
             after: components["schemas"]["Spread"];
+            /** @description Whether it never starts as things are, since no nodes could hold it even if nothing ran. */
+            neverBefore: boolean;
+            /** @description The same with the changes. */
+            neverAfter: boolean;
         };
         /** @description Data kept after the command has ended. */
         JobOutput: {
