@@ -1,7 +1,8 @@
 """`/metrics` for a reader with a token while 10,000 tasks run: control's answer, the page made of it, and its sending.
 
 Every task has a value of each family of tasks, one device among them. Control's JSON is made and read as between the two
-processes; the page is sent by front's HTTP server over loopback, a second time as within its five seconds.
+processes; the page is sent by front's HTTP server over loopback, a second time as within its five seconds. What short
+calls take beside it is measured by `bench.metrics_beside`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bench.metrics_beside import beside
 from bench.stats import median
+from corral.api.application import metrics_answer
 from corral.front import Server, configuration
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TASK_FAMILIES, TASK_LABELS
-from corral.service.metrics.exposition import CONTENT_TYPE, page_of
+from corral.service.metrics.exposition import page_of
 from corral.settings import Settings
 from corral.supervisor import listen
-from corral.workers.pool import Workers
+from corral.workers.shared_file import SharedFile
 
 TASKS: Final = 10_000
 _JOBS: Final = 1_250
@@ -32,7 +35,7 @@ _SENDS: Final = 9
 
 
 def measure() -> dict[str, float]:
-    """Lines, megabytes, and milliseconds: of control, of front until the page is made, and of one sending."""
+    """Lines, megabytes, and milliseconds: of control, of making the page, of one sending, and of calls beside it."""
     samples = _samples()
     begun = time.process_time()
     text = msgspec.json.encode(samples)
@@ -43,22 +46,10 @@ def measure() -> dict[str, float]:
         "lines": float(made.count(b"\n")),
         "size": len(made) / 1e6,
         "control": (told - begun) * 1000,
-        "loop": asyncio.run(_in_a_worker(text, made)) * 1000,
         "page": (done - told) * 1000,
         "send": asyncio.run(_sent(made)) * 1000,
+        **beside(text),
     }
-
-
-async def _in_a_worker(text: bytes, made: bytes) -> float:
-    """Seconds of processor time of the event loop until a worker has made the page."""
-    workers = Workers()
-    await workers.call(page_of, b"", Samples(), False)  # the process starts
-    begun = time.thread_time()
-    if await workers.call(page_of, text, Samples(), False) != made:
-        raise RuntimeError("the worker made another page")
-    taken = time.thread_time() - begun
-    await workers.close()
-    return taken
 
 
 def _samples() -> Samples:
@@ -83,8 +74,11 @@ def _samples() -> Samples:
 async def _sent(made: bytes) -> float:
     """Seconds from the request of the page to its last byte, the median of nine."""
 
+    page = SharedFile()
+    page.write(made)
+
     async def metrics(_: object) -> Response:
-        return Response(made, media_type=CONTENT_TYPE)
+        return metrics_answer(page)
 
     listener = listen("127.0.0.1", 0)
     server = Server(configuration(Starlette(routes=[Route("/metrics", metrics)]), Settings()))

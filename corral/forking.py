@@ -34,6 +34,7 @@ SHARED: Final = (
     "corral.model.job_edits",
     "corral.model.messages",
     "corral.model.metrics.job_figures",
+    "corral.model.metrics.told_scalars",
     "corral.model.notifications.destinations",
     "corral.model.policy_shadow",
     "corral.model.queue_views",

@@ -32,6 +32,7 @@ from corral.service.mutual_tls import NAME, TlsFiles
 from corral.service.tls_acceptor import Acceptor, Admission, acceptor_settings
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
+from corral.workers.shared_file import SharedFile
 
 _ASK_SECONDS: Final = 10.0
 _CONNECT_SECONDS: Final = 2.0
@@ -216,6 +217,16 @@ class ControlSocket:
         except httpx2.HTTPError:
             raise _nobody() from None
 
+    async def collect(self, path: str) -> SharedFile:
+        """Send a GET to control; a file with the body of its answer, which may be long.
+
+        Raises Unavailable if no control answers, CorralError if it refuses.
+        """
+        try:
+            return await _collect(self._client, path)
+        except httpx2.HTTPError:
+            raise _nobody() from None
+
     async def connect(self, path: str) -> ClientConnection:
         """Open a WebSocket to control at `path`.
 
@@ -259,6 +270,13 @@ class LeaderClient:
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
         return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_TLS_NAME))
+
+    async def collect(self, path: str) -> SharedFile:
+        """Send a GET to the leader; a file with the body of its answer, which may be long.
+
+        It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
+        """
+        return await self._reach(lambda address: _collect(self._client, f"{address}{path}", extensions=_TLS_NAME))
 
     async def relay(self, method: str, path: str, body: bytes, token: str) -> httpx2.Response:
         """Pass a call of an engine's agent to the leader; its answer, to be read as it comes and then closed.
@@ -332,10 +350,26 @@ async def _ask(client: httpx2.AsyncClient, url: str, body: Any, **more: Any) -> 
 
 async def _pull(client: httpx2.AsyncClient, url: str, **more: Any) -> tuple[Mapping[str, str], bytes]:
     answer = await client.get(url, **more)
+    _check(answer)
+    return answer.headers, answer.content
+
+
+async def _collect(client: httpx2.AsyncClient, url: str, **more: Any) -> SharedFile:
+    file = SharedFile()
+    async with client.stream("GET", url, **more) as answer:
+        if answer.status_code >= 400:
+            await answer.aread()
+            _check(answer)
+        async for piece in answer.aiter_bytes():
+            file.write(piece)
+    return file
+
+
+def _check(answer: httpx2.Response) -> None:
+    """Raise the error of an answer that refuses."""
     if answer.status_code >= 400:
         said, kinds = answer.json(), {each.status: each for each in (InvalidInput, NotFound, Unavailable)}
         raise kinds.get(answer.status_code, CorralError)(said["code"], said["message"])
-    return answer.headers, answer.content
 
 
 async def _passed_on(

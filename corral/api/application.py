@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 import corral
@@ -55,7 +55,15 @@ from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.portal import Portal
-from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
+from corral.api.rate_limits import (
+    MINUTE,
+    REPORTS_A_MINUTE,
+    SCALARS_A_MINUTE,
+    ApiCallLimits,
+    CallLimit,
+    Calls,
+    FailureLimit,
+)
 from corral.api.request_guard import CACHE_PATH, CODE_PATH, UPLOADS_PATH, Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
@@ -68,6 +76,8 @@ from corral.api.stream_limits import StreamCaps, Streams
 from corral.api.tenants import Routes
 from corral.model.views import Readiness
 from corral.service.metrics.exposition import CONTENT_TYPE
+from corral.service.metrics.metrics import Page
+from corral.workers.shared_file import SharedFile
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -154,6 +164,7 @@ def create_app(
     app.state.message_memory = MessageMemory()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
+    app.state.scalars = CallLimit(SCALARS_A_MINUTE, MINUTE)
     app.state.ssh_connections = CallLimit(ssh.CONNECTIONS_A_MINUTE, MINUTE)
     app.state.calls = ApiCallLimits(limits or Calls())
     web = web or WebSettings()
@@ -252,4 +263,16 @@ async def metrics(request: Request) -> Response:
     """Return metrics for Prometheus: totals without a token, and with one the series of each queue and task."""
     named = "authorization" in request.headers
     actor = await current_actor(request) if named else None
-    return Response(await service_of(request).metrics.page(actor), media_type=CONTENT_TYPE)
+    return metrics_answer(await service_of(request).metrics.page(actor))
+
+
+def metrics_answer(page: Page) -> Response:
+    """The answer with a page of metrics; a long one is sent in pieces, between which other calls are answered."""
+    if isinstance(page, bytes):
+        return Response(page, media_type=CONTENT_TYPE)
+    return StreamingResponse(_pieces(page), media_type=CONTENT_TYPE, headers={"content-length": str(page.size)})
+
+
+async def _pieces(page: SharedFile) -> AsyncIterator[bytes]:
+    for piece in page.pieces():
+        yield piece

@@ -17,6 +17,8 @@ from corral.model.store_writes import SubmitLimit
 MINUTE: Final = 60.0
 REPORTS_A_MINUTE: Final = 60
 """Reports that the tasks of one job may send in a minute."""
+SCALARS_A_MINUTE: Final = 30
+"""Reports of scalars that one attempt of a task may send in a minute; the runtime sends four, and more after an absence."""
 _REMEMBERED: Final = 10_000
 _WAITING: Final = 100
 """Sign-ins that may wait for others to end. Each end wakes all of them."""

@@ -12,6 +12,7 @@ from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.rate_limits import CallLimit
 from corral.api.routers import router_of
+from corral.model.metrics.told_scalars import LONGEST_RUN, LONGEST_TAG, MOST_TOLD, ToldScalar
 from corral.model.runs import WorkReport
 from corral.model.views import PeersView
 
@@ -68,6 +69,23 @@ class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         )
 
 
+class ScalarBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A value of a curve, and how long before the report it was written, in seconds."""
+
+    run: Annotated[str, msgspec.Meta(max_length=LONGEST_RUN)]
+    tag: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TAG)]
+    age_seconds: Annotated[float, msgspec.Meta(ge=-60, le=_DAY)]
+    value: Annotated[float, msgspec.Meta(ge=-1e308, le=1e308)]
+
+
+class ScalarsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Values from the event files of a task attempt, and how long ago the report was made."""
+
+    attempt: Annotated[str, msgspec.Meta(max_length=200)]
+    scalars: Annotated[list[ScalarBody], msgspec.Meta(max_length=MOST_TOLD)]
+    age_seconds: Annotated[float, msgspec.Meta(ge=0, le=_DAY)] = 0.0
+
+
 @router.get("/peers", responses=answers(PeersView))
 async def peers(
     request: Request,
@@ -117,4 +135,17 @@ async def progress(request: Request, actor: Caller) -> Json:
     body: ProgressBody = read_json(await request.body(), ProgressBody)
     report = body.report(request.app.state.clock.now())
     await service_of(request).runtime_calls.work_reported(actor, attempt=body.attempt, report=report)
+    return no_content()
+
+
+@router.post(
+    "/scalars", status_code=204, responses=answers(None, 204, also=(409,)), openapi_extra=json_body(ScalarsBody)
+)
+async def scalars(request: Request, actor: Caller) -> Json:
+    """Record scalars of the event files that a task writes for TensorBoard, as curves of its job."""
+    body: ScalarsBody = read_json(await request.body(), ScalarsBody)
+    calls: CallLimit = request.app.state.scalars
+    calls.take(f"{actor.job}:{body.attempt}", "reports of scalars")
+    told = [ToldScalar(each.run, each.tag, body.age_seconds + each.age_seconds, each.value) for each in body.scalars]
+    await service_of(request).runtime_calls.scalars_told(actor, attempt=body.attempt, scalars=told)
     return no_content()

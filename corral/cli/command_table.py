@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "secret": ("accounts", "Account", "List, seal and forget secrets."),
     "notifications": ("notifications", "Account", "List, add and verify channels that tell of jobs."),
     "submit": ("submit", "Jobs", "Submit a job file."),
+    "clone": ("submit", "Jobs", "Submit a job's file again."),
     "templates": ("templates", "Jobs", "List job files that people share; share yours."),
     "run": ("submit", "Jobs", "Run a command as a job, without a file."),
     "notebook": ("notebook", "Jobs", "Start a notebook and open it in a browser."),
@@ -96,12 +97,6 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 """Every command: its module below `corral.cli` or by its full name, its section of the help, and its line there."""
 
 
-_WAYS: Final = {
-    "clone": " Submit a job's file again: corral get JOB --file > job.yaml; corral submit job.yaml --from JOB",
-}
-"""What to type instead of words that people try and that are no commands."""
-
-
 class Root(click.Group):
     """A command group that imports a command only when it is used."""
 
@@ -124,7 +119,6 @@ class Root(click.Group):
 
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else " corral --help lists the commands."
-            hint = _WAYS.get(args[0], hint)
             ctx.fail(f"There is no command {args[0][:50]!r}.{hint}")
         return super().resolve_command(ctx, args)
 

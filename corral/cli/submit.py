@@ -110,6 +110,29 @@ def _named(shown: str) -> Iterator[None]:
         raise InvalidInput(error.code, error.message.replace("the job file:", f"{shown}:")) from None
 
 
+@click.command("clone")
+@click.argument("job")
+@click.option("-p", "--set", "parameters", multiple=True, metavar="NAME=VALUE", help="Another value of a parameter.")
+@_sent
+def clone_command(job: str, parameters: Sequence[str], **sent: Any) -> int:
+    """Submit the file of JOB again: with its code, its parameters, and its secrets if it is yours.
+
+    Edits of the job since are not in its file; they are listed.
+
+    
+    corral clone digits --dry-run            whether it would be accepted, and whether it would start
+    corral clone digits -p lr=0.01 -f        with another parameter; follow its log
+    corral get digits --file > digits.yaml   to change more, and to submit it with --from digits
+    """
+    with connect() as client:
+        found = client.job_file(job)
+        if edits := found.get("edits"):  # an older server does not tell
+            say(f"The job was edited since, and the new one is as its file says. {' '.join(edits)}")
+        pairs = {**found["parameters"], **dict(pair(each) for each in parameters)}
+        source = found["job"] if found["secrets"] else ""
+        return _send(client, found["text"].encode(), code=found["code"], parameters=pairs, source=source, **sent)
+
+
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", default="", help="The job's name; default: the program's, with a few letters.")

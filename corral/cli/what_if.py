@@ -238,7 +238,9 @@ def _jobs(answer: WhatIfAnswer, starts: str, *, changed: bool, everything: bool)
     rows = []
     for job in shown:
         times = _both(
-            "" if job["added"] else _starts(job["before"], sure), _starts(job["after"], sure), changed=changed
+            "" if job["added"] else _starts(job["before"], sure, never=bool(job.get("neverBefore"))),
+            _starts(job["after"], sure, never=bool(job.get("neverAfter"))),  # an older server does not tell
+            changed=changed,
         )
         rows.append((job["name"], job["user"], job["queue"], f"{job['devices']:g}", span(job["waitedSeconds"]), times))
     text = table(headings, rows, right=frozenset({3, 4}))
@@ -286,7 +288,10 @@ def _change(job: JobOutcome, answer: WhatIfAnswer) -> str:
     return f"{span(abs(before - after))} {'earlier' if after < before else 'later'}"
 
 
-def _starts(spread: Spread, sure: bool) -> str:
+def _starts(spread: Spread, sure: bool, *, never: bool) -> str:
+    """Return when a job starts; `later` is after the horizon."""
+    if never:
+        return "never"
     middle = _time(spread["p50"], "later")
     if sure or spread["p10"] == spread["p90"]:
         return middle

@@ -1052,6 +1052,8 @@ class JobReport(TypedDict):
     """A regular expression that finds the values in a line of the log of the first task of each role; its groups bear their names, such as `step (?P<step>[0-9]+)`. "" is none."""
     steps: NotRequired[int]
     """How many steps the work has, unless the program says so; 0: not known."""
+    tensorboard: NotRequired[list[str]]
+    """Folders whose event files of TensorBoard become curves of the job, beside the working folder: absolute, such as one in a mounted storage, within the working directory, or a URI of S3 or HDFS."""
 
 
 class JobRetryPolicy(TypedDict):
@@ -2653,6 +2655,10 @@ class JobOutcome(TypedDict):
     """Whether the question submits it; then it has no time before."""
     before: Spread
     after: Spread
+    neverBefore: bool
+    """Whether it never starts as things are, since no nodes could hold it even if nothing ran."""
+    neverAfter: bool
+    """The same with the changes."""
 
 
 class JobResources(TypedDict):

@@ -39,6 +39,7 @@ from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
+from corral.control.metrics.told_scalars import CurvesOfTasks
 from corral.control.running_shadow import RunningShadows
 from corral.control.scheduler_views import Views
 from corral.control.server_parts import parts_of, versions_of
@@ -52,6 +53,7 @@ from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.metrics.samples import Samples
+from corral.model.metrics.told_scalars import ToldScalars
 from corral.model.policy_shadow import ShadowQuestion
 from corral.model.requests import GangRequest
 from corral.model.series import SeriesQuestion, SeriesView
@@ -161,6 +163,7 @@ class ControlApi:
             self._keeper = SeriesKeeper(series, self._known_metrics, control.clock.now, self.metrics.of_machines)
             control.on_stored.append(self._keeper.stored)
             self.metrics.take_scalars = self._keeper.take_scalars
+        self._curves = CurvesOfTasks(self.metrics.told_scalars, control.clock.now)
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -216,6 +219,7 @@ class ControlApi:
             Route("/work-folders", self._work_folders, methods=["POST"]),
             Route("/metrics", self._told_metrics),
             Route("/series", self._series, methods=["POST"]),
+            Route("/scalars", self._scalars, methods=["POST"]),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *self._health.routes(),
             *self._shadows.routes(),
@@ -393,6 +397,12 @@ class ControlApi:
         asked = msgspec.json.decode(await request.body(), type=_Attempts).attempts
         known = [each.folders.all() for each in self._control.engines.values() if isinstance(each, TaskFolders)]
         return _json({each: folders[each] for each in asked for folders in known if each in folders})
+
+    async def _scalars(self, request: Request) -> Response:
+        """Take scalars that a task tells of its event files; how many were left out."""
+        await self._world_is_there()
+        told = msgspec.json.decode(await request.body(), type=ToldScalars)
+        return _json(await asyncio.to_thread(self._curves.told, told))
 
     async def _told_metrics(self, _: Request) -> Response:
         """The metrics of the scheduler."""

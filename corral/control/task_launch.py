@@ -226,8 +226,8 @@ def _cache_facts(terms: CacheTerms, role: Role, devices: tuple[Device, ...]) -> 
 def _report_source(report: Report, *, first: bool) -> ReportSource | None:
     """Where reports are found; a pattern is searched in the log of the first task of each role alone."""
     pattern = report.pattern if first else ""
-    watched = report.enabled or report.file or pattern
-    return ReportSource(report.file, pattern, report.steps) if watched else None
+    watched = report.enabled or report.file or pattern or report.tensorboard
+    return ReportSource(report.file, pattern, report.steps, tuple(report.tensorboard)) if watched else None
 
 
 def _devices(name: str, node: Node | None, indexes: tuple[int, ...]) -> tuple[Device, ...]:

@@ -50,6 +50,8 @@ class ReportSource(msgspec.Struct, frozen=True):
     """A regular expression whose named groups are the values in a line of the log; "" is none."""
     steps: int = 0
     """The steps of the whole work, unless the program says so; 0: not known."""
+    tensorboard: tuple[str, ...] = ()
+    """Folders with event files of TensorBoard, absolute or in the working directory, beside the working folder."""
 
 
 class CacheFacts(msgspec.Struct, frozen=True):

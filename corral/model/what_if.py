@@ -189,6 +189,8 @@ class Course(msgspec.Struct):
     """By node, how many devices it has."""
     arrivals: int = 0
     """Jobs that arrive in it, beside those that the question submits."""
+    never: tuple[str, ...] = ()
+    """Those of the told jobs that wait at the horizon and could start on none of the nodes, even if nothing ran."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -267,6 +269,10 @@ class JobOutcome(Record, frozen=True):
     """Whether the question submits it; then it has no time before."""
     before: Spread = Spread()
     after: Spread = Spread()
+    never_before: bool = False
+    """Whether it never starts as things are, since no nodes could hold it even if nothing ran."""
+    never_after: bool = False
+    """The same with the changes."""
 
 
 class UseOverTime(Record, frozen=True):

@@ -24,13 +24,13 @@ from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.peers import Api
 from corral.runtime.plan import Plan, take
 from corral.runtime.run import (
-    LAST_REPORT_SECONDS,
     RUNTIME_FAILED,
     Failed,
+    await_last_reports,
     cache_of,
     finish_cache,
     prepare,
-    report_thread,
+    report_threads,
     stage_out,
     writable_name,
 )
@@ -62,10 +62,9 @@ def main(given: str, private: str) -> int:
         threading.Thread(target=watch, args=(Checkpoints(api, plan.attempt, plan.checkpoint), told)).start()
     if cache is not None:
         cache.begin()
-    reporter = report_thread(plan, api, told, cache, env) if api is not None else None
+    reporters = report_threads(plan, api, told, cache, env) if api is not None else []
     told.wait()
-    if reporter is not None:
-        reporter.join(LAST_REPORT_SECONDS)
+    await_last_reports(plan, reporters)
     finish_cache(plan, cache, succeeded=_exit_code(plan) == "0")
     return _end(plan)
 

@@ -13,7 +13,8 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -60,6 +61,8 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _LAST_LINES = 10
 LAST_REPORT_SECONDS = 5.0
 """The longest that a task's end waits for the last report of its program's work."""
+LAST_COPY_SECONDS = 30.0
+"""The same where event files of a remote folder are read."""
 _MASK = "******"
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -328,15 +331,14 @@ def _watching(plan: Plan, api: Api | None, cache: CompileCache | None, env: Mapp
     if plan.checkpoint:
         checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
         threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
-    reporter = report_thread(plan, api, stop, cache, env)
+    reporters = report_threads(plan, api, stop, cache, env)
     try:
         yield
     finally:
         stop.set()
-        if reporter is not None:
-            reporter.join(LAST_REPORT_SECONDS)
-            if plan.report is not None:
-                withdraw_report(plan)
+        await_last_reports(plan, reporters)
+        if plan.report is not None:
+            withdraw_report(plan)
 
 
 @contextmanager
@@ -351,18 +353,18 @@ def _profiling(plan: Plan, env: dict[str, str]) -> Iterator[dict[str, str]]:
         yield offered
 
 
-def report_thread(
+def report_threads(
     plan: Plan, api: Api, stop: threading.Event, cache: CompileCache | None = None, env: Mapping[str, str] | None = None
-) -> threading.Thread | None:
-    """Start the thread that reports the program's progress until `stop`, if the job asks for it.
+) -> list[threading.Thread]:
+    """Start the threads that report the program's progress and scalars until `stop`, if the job asks for it.
 
     `env` are the variables of the command.
     """
     if plan.report is None and not plan.notebook:
-        return None
+        return []
     import threading
 
-    from corral.runtime import reports
+    from corral.runtime import event_reports, reports
 
     sources = reports.sources_of(plan) if plan.report is not None else []
     if plan.notebook:
@@ -370,9 +372,21 @@ def report_thread(
     watched = reports.Reports(api, plan.attempt, sources, int((plan.report or {}).get("steps", 0)))
     if cache is not None:
         watched.first_step = cache.stepped
-    thread = threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)
-    thread.start()
-    return thread
+    threads = [threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)]
+    if folders := event_reports.sources_of(plan):
+        events = event_reports.EventReports(api, plan.attempt, folders)
+        threads.append(threading.Thread(target=event_reports.watch, args=(events, stop), daemon=True))
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def await_last_reports(plan: Plan, threads: Iterable[threading.Thread]) -> None:
+    """Wait until threads that were told to stop have ended, for `LAST_REPORT_SECONDS` or `LAST_COPY_SECONDS` in all."""
+    remote = any("://" in name for name in (plan.report or {}).get("tensorboard", ()))
+    until = time.monotonic() + (LAST_COPY_SECONDS if remote else LAST_REPORT_SECONDS)
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 def withdraw_report(plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from corral.kernel.errors import Unavailable
+from corral.workers.shared_file import SharedFile
 
 
 class ControlClient(Protocol):
@@ -29,6 +30,13 @@ class ControlClient(Protocol):
         """
         ...
 
+    async def collect(self, path: str) -> SharedFile:
+        """Return a file with the body of control's answer to a GET of `path`, which may be long.
+
+        Raises Unavailable when no control answers, OSError.
+        """
+        ...
+
 
 class NoControl:
     """Client for a server without control; every question fails."""
@@ -36,6 +44,13 @@ class NoControl:
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
         """Return what `request` answers, as JSON. Raises its errors."""
         return {}, msgspec.json.encode(await self.request(path))
+
+    async def collect(self, path: str) -> SharedFile:
+        """Return a file with what `pull` answers. Raises its errors."""
+        _, told = await self.pull(path)
+        file = SharedFile()
+        file.write(told)
+        return file
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Refuse the question.

@@ -227,6 +227,19 @@ def _report_pattern(value: str) -> str:
     return value
 
 
+_REMOTE_EVENTS: Final = ("s3://", "hdfs://", "webhdfs://", "swebhdfs://")
+
+
+def _events_folder(value: str) -> str:
+    if "://" in value:
+        if not value.startswith(_REMOTE_EVENTS):
+            raise ValueError(
+                f'"{value}" is neither a path nor a URI that begins with one of {", ".join(_REMOTE_EVENTS)}'
+            )
+        return value
+    return value if value.startswith("/") else _inside(value)
+
+
 class Report(SpecModel):
     """How the program tells how far it is: by `corral.report`, by a file, or by lines of its log."""
 
@@ -248,6 +261,12 @@ class Report(SpecModel):
     steps: int = Field(
         0, ge=0, le=10**15, description="How many steps the work has, unless the program says so; 0: not known."
     )
+    tensorboard: list[Annotated[Text, Field(min_length=1, max_length=1024), AfterValidator(_events_folder)]] = Field(
+        [],
+        max_length=8,
+        description="Folders whose event files of TensorBoard become curves of the job, beside the working folder: "
+        "absolute, such as one in a mounted storage, within the working directory, or a URI of S3 or HDFS.",
+    )
 
     @field_validator("file")
     @classmethod
@@ -257,7 +276,7 @@ class Report(SpecModel):
     @property
     def wanted(self) -> bool:
         """Whether anything of the tasks is watched."""
-        return self.enabled or bool(self.file or self.pattern)
+        return self.enabled or bool(self.file or self.pattern or self.tensorboard)
 
 
 class Barrier(SpecModel):

@@ -2,13 +2,16 @@
 
 `python -m corral.storage stage [--storage] SOURCE DESTINATION`: each is a path or a URI; exits with 0 when everything
 is copied. With `--storage` a missing source counts as empty, and files keep their modification time, so that unchanged
-files are not copied back.
+files are not copied back. With `--events SECONDS` what is new in the event files of SOURCE is appended to copies in the
+folder DESTINATION; files that have not changed for so many seconds are not begun.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from corral.kernel.errors import CorralError, NotFound
 from corral.storage.staging import Progress, stage
@@ -16,6 +19,8 @@ from corral.storage.staging import Progress, stage
 
 def main(argv: Sequence[str]) -> int:
     """Stage as the arguments say; returns the exit code."""
+    if argv[:2] == ["stage", "--events"] and len(argv) == 5:
+        return _mirror(argv[2], argv[3], argv[4])
     storage = argv[1:2] == ["--storage"]
     places = argv[2:] if storage else argv[1:]
     if argv[:1] != ["stage"] or len(places) != 2:
@@ -34,6 +39,18 @@ def main(argv: Sequence[str]) -> int:
         print(f"corral: {error}", file=sys.stderr)
         return 1
     print(f"corral: staged {done.files} files, {done.bytes} bytes ({done.kept} already there)", file=sys.stderr)
+    return 0
+
+
+def _mirror(seconds: str, source: str, destination: str) -> int:
+    """Copy what is new in event files; returns the exit code."""
+    from corral.storage.event_mirror import mirror  # staging does without it
+
+    try:
+        mirror(source, Path(destination), time.time() - float(seconds))
+    except CorralError as error:
+        print(f"corral: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

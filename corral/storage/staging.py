@@ -263,7 +263,7 @@ def _is_there(file: _File) -> bool:
     """Whether the target is a file of the same size that is not older."""
     if file.there is None or file.there["type"] != "file" or int(file.there["size"]) != file.size:
         return False
-    here, there = _changed(file.info), _changed(file.there)
+    here, there = changed_at(file.info), changed_at(file.there)
     return here is None or there is None or there >= here
 
 
@@ -271,11 +271,11 @@ def _begun(file: _File) -> int:
     """The bytes that an earlier copy has written, if the source has not changed since; else 0."""
     if file.part is None or int(file.part["size"]) > file.size:
         return 0
-    here, there = _changed(file.info), _changed(file.part)
+    here, there = changed_at(file.info), changed_at(file.part)
     return int(file.part["size"]) if here is not None and there is not None and here <= there else 0
 
 
-def _changed(info: _Info) -> float | None:
+def changed_at(info: _Info) -> float | None:
     """The modification time of a file in seconds since 1970; None where the store does not tell."""
     if isinstance(found := info.get("mtime"), int | float):
         return float(found)
@@ -304,7 +304,7 @@ def _copy(from_fs: Any, source: str, to_fs: Any, target: str, *, size: int = 0, 
 
 
 def _keep_time(file: _File, to_fs: Any) -> None:
-    changed = _changed(file.info)
+    changed = changed_at(file.info)
     if changed is not None and isinstance(to_fs, fsspec.implementations.local.LocalFileSystem):
         os.utime(file.target, (changed, changed))
 

@@ -124,6 +124,20 @@ CALLS = {
         "invalid-body",
     ),
     "progress of a person": ("POST", "/api/v3/runtime/progress", {"json": {"attempt": "a"}}, 403, "not-allowed"),
+    "a curve without a name": (
+        "POST",
+        "/api/v3/runtime/scalars",
+        {"json": {"attempt": "a", "scalars": [{"run": "", "tag": "", "ageSeconds": 0, "value": 1}]}},
+        400,
+        "invalid-body",
+    ),
+    "curves of a person": (
+        "POST",
+        "/api/v3/runtime/scalars",
+        {"json": {"attempt": "a", "scalars": []}},
+        403,
+        "not-allowed",
+    ),
     "a node that is not there": ("GET", "/api/v3/nodes/local/none", {}, 404, ""),
 }
 

@@ -43,11 +43,6 @@ def test_an_empty_secret_is_refused(monkeypatch: pytest.MonkeyPatch, given: str)
     assert not Secrets.stored
 
 
-def test_clone_names_the_way_to_submit_a_job_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["clone", "big"]) == 2
-    assert "corral get JOB --file > job.yaml; corral submit job.yaml --from JOB" in capsys.readouterr().err
-
-
 def test_a_journal_is_given_to_replay_without_a_command(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", str(journal)]) == 2
     assert f"Did you mean corral replay run {str(journal)[:100]}?" in capsys.readouterr().err

@@ -41,6 +41,13 @@ def job(name: str, **more: Any) -> dict[str, Any]:
     return plain | {"added": False, "before": spread(None, None, None), "after": spread(None, None, None)} | more
 
 
+def test_a_job_that_no_node_can_hold_never_starts() -> None:
+    held = job("d", before=spread(None, None, None), after=spread(60, 60, 60), neverBefore=True, neverAfter=False)
+    lost = job("e", before=spread(60, 60, 60), after=spread(None, None, None), neverBefore=False, neverAfter=True)
+    text = answer_text(answer(jobs=[held, lost], gains=[], losses=[]))
+    assert "never → 1m" in text and "1m → never" in text and "later" not in text
+
+
 def test_queues_and_jobs_are_shown_before_and_after() -> None:
     lines = answer_text(answer()).splitlines()
     assert lines[0] == "The next 1d from 2026-01-31T12:00:00.000Z, 5 courses."

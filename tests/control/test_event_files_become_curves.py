@@ -14,13 +14,16 @@ from corral.control.metrics import event_files
 from corral.control.metrics.control_metrics import ControlMetrics, MeasureSettings, measure
 from corral.control.metrics.event_files import EventFiles
 from corral.control.metrics.series_keeper import SeriesKeeper
+from corral.control.metrics.told_scalars import CurvesOfTasks
 from corral.kernel.ids import AttemptId, JobId, attempt_id
 from corral.model.metrics.samples import Samples
+from corral.model.metrics.told_scalars import ToldScalar, ToldScalars
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.monitor.series.store import SeriesStore
+from corral.runtime.event_folder import MOST_CURVES
 from tests.control.harness import House
 from tests.frameworks.environments import environment
-from tests.monitor.event_files.encoder import scalars, write
+from tests.runtime.event_files.encoder import scalars, write
 
 NOW = 1_764_028_807.0
 ONE, TWO = (attempt_id(JobId(f"{job:013}"), 0, "worker", job, 0) for job in (1, 2))
@@ -171,3 +174,15 @@ async def test_what_tensorboards_own_writers_write_is_read(watched: Watched) -> 
     assert {run: each.labels["tag"] for run, each in found.items()} == {"new": "loss", "old": "train/loss"}
     assert [value for value in found["new"].mean if value is not None] == [0.25]
     assert [value for value in found["old"].mean if value is not None] == [0.5]
+
+
+async def test_what_tasks_of_other_machines_tell_are_curves_of_a_bounded_number(watched: Watched) -> None:
+    curves = CurvesOfTasks(watched.keeper.take_scalars, lambda: watched.now)
+    told = [ToldScalar("runs/a", "loss", 100.0, 3.0), ToldScalar("runs/a", "loss", 40.0, 2.0)]
+    assert curves.told(ToldScalars(ONE, told)) == 0
+    many = [ToldScalar("", f"tag-{number}", 20.0, 1.0) for number in range(200)]
+    assert curves.told(ToldScalars(ONE, many)) == 200 + 1 - MOST_CURVES
+    assert curves.told(ToldScalars(TWO, many[:5])) == 0, "another attempt has its own"
+    found = await watched.curves(ONE)
+    assert found["loss"] == [3.0, 2.0] and len(found) == MOST_CURVES
+    assert len(await watched.curves(TWO)) == 5

@@ -9,6 +9,7 @@ import base64
 import shlex
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import httpx2
@@ -16,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.endtoend.platform import Job, Platform, one
-from tests.monitor.event_files.encoder import scalars
+from tests.runtime.event_files.encoder import scalars
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 PROGRAM: Final = """\
@@ -100,6 +101,18 @@ def test_event_files_of_a_task_are_curves_of_its_job_while_it_runs_and_after_it(
         ["scalar{task=main-0,run=runs/a,tag=loss}", "ended", "0.5"],
         ["running", "0.25", "0.25"],
     ]
+    server.clear()
+
+
+def test_event_files_in_a_folder_that_the_job_names_are_curves_of_it(server: Platform, tmp_path: Path) -> None:
+    now, runs = time.time(), tmp_path / "runs"
+    said = base64.b64encode(scalars((now - 20, "loss", 0.5), (now - 1, "rate", 0.125))).decode()
+    command = f"mkdir -p {runs}/a; echo {said} | base64 -d > {runs}/a/events.out.tfevents.1.node"
+    job = server.submit({**one("elsewhere", command), "report": {"tensorboard": [str(runs)]}})
+    server.ended(job)
+    assert curves(server, job) == {"loss": [0.5], "rate": [0.125]}
+    (first, *_) = server.client.series(["corral_job_scalar"], job=job["id"])["items"]
+    assert (first["labels"]["task"], first["labels"]["run"]) == ("main-0", f"{runs}/a".strip("/"))
     server.clear()
 
 

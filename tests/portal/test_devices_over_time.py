@@ -39,6 +39,16 @@ def test_bars_show_what_was_what_runs_and_what_is_expected(page: Page, portal: P
     assert boxes[0]["x"] < boxes[1]["x"], "what is expected begins where what was ends"
 
 
+def test_a_new_server_is_shown_from_about_its_start(page: Page, portal: Portal) -> None:
+    busy(portal)
+    page.goto("/timeline")
+    shown = page.get_by_role("group", name="How far to look back and ahead")
+    expect(shown.get_by_role("button", name="1 h", exact=True)).to_have_attribute("aria-pressed", "true")
+    shown.get_by_role("button", name="24 h", exact=True).click()
+    expect(page).to_have_url(f"{portal.url}/timeline?hours=24")
+    expect(shown.get_by_role("button", name="24 h", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
 def test_the_table_has_the_same_by_keyboard_and_one_node_is_an_address(page: Page, portal: Portal) -> None:
     _, runs, node = busy(portal)
     page.goto("/timeline")

@@ -8,13 +8,38 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from corral.model.accounts import Group
 from corral.service.secret_box import SecretBox, rotate_key
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, job_text
 
 
+async def test_a_group_that_does_not_exist_is_refused_with_the_nearest_name(service: Service) -> None:
+    await service.groups.put(ROOT, Group("vision", (), ()))
+    for asked in (
+        service.accounts.create(ROOT, "eve", groups=("vison",)),
+        service.accounts.change(ROOT, "ann", groups=("default", "vison")),
+    ):
+        with pytest.raises(InvalidInput, match=r"There is no group vison; did you mean .vision"):
+            await asked
+    with pytest.raises(InvalidInput, match=r"There is no group x1; make it first \(corral groups make\)"):
+        await service.accounts.create(ROOT, "eve", groups=("x1",))
+    with pytest.raises(NotFound):
+        await service.accounts.get(ROOT, "eve")
+    assert (await service.accounts.change(ROOT, "ann", groups=("vision",))).groups == ("vision",)
+    with pytest.raises(Forbidden):
+        await service.accounts.change(ANN, "ann", groups=("vison",))
+
+
+async def test_an_account_keeps_a_group_that_is_gone(service: Service, store: Store) -> None:
+    await store.change_user("ann", groups=("gone",), at=0.0)
+    changed = await service.accounts.change(ROOT, "ann", groups=("gone", "default"))
+    assert set(changed.groups) == {"gone", "default"}
+
+
 async def test_administrators_make_change_and_delete_accounts(service: Service) -> None:
+    await service.groups.put(ROOT, Group("g", (), ()))
     made = await service.accounts.create(ROOT, "eve", groups=("g",), password="long enough")
     assert (made.role, made.groups, made.has_password) == ("user", ("g",), True)
     assert [user.name for user in (await service.accounts.page(ROOT, limit=2)).items] == ["ann", "bob"]

@@ -12,6 +12,7 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
 from corral.kernel.ids import JobId, TaskKey, attempt_id
 from corral.kernel.tokens import mint_job_token
+from corral.model.metrics.told_scalars import ToldScalar
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
 from corral.model.records import ExitView, JobFilter, rfc3339
@@ -395,6 +396,34 @@ async def test_a_job_tells_of_its_work_and_of_nobody_elses(
             await service.runtime_calls.work_reported(actor, attempt=attempt, report=report)
     with pytest.raises(Forbidden):
         await service.runtime_calls.work_reported(ANN, attempt=own, report=report)
+
+
+async def test_a_task_tells_curves_of_its_own_job_alone(
+    service: Service, store: Store, epoch: int, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await _submit(service)
+    actor = await service.authentication.authenticate(mint_job_token(KEY, job, START + 1000))
+    await _run(store, epoch, job)
+    own = attempt_id(job, 0, "worker", 0, 0)
+    asked: list[tuple[str, Any]] = []
+
+    async def request(path: str, body: Any = None, *, seconds: float | None = None) -> Any:
+        asked.append((path, body))
+        return 0
+
+    monkeypatch.setattr(service.context.control, "request", request)
+    told = [ToldScalar("runs", "loss", 5.0, 0.25)]
+    await service.runtime_calls.scalars_told(actor, attempt=own, scalars=told)
+    assert asked == [("/scalars", {"attempt": own, "scalars": [["runs", "loss", 5.0, 0.25]]})]
+    with pytest.raises(Conflict, match="over"):
+        await service.runtime_calls.scalars_told(actor, attempt=attempt_id(job, 1, "worker", 0, 0), scalars=told)
+    with pytest.raises(NotFound):
+        await service.runtime_calls.scalars_told(actor, attempt=attempt_id(JobId("other"), 0, "w", 0, 0), scalars=told)
+    with pytest.raises(InvalidInput, match="cannot be printed"):
+        await service.runtime_calls.scalars_told(actor, attempt=own, scalars=[ToldScalar("a\n", "loss", 5.0, 0.25)])
+    with pytest.raises(Forbidden):
+        await service.runtime_calls.scalars_told(ANN, attempt=own, scalars=told)
+    assert len(asked) == 1
 
 
 async def test_what_other_tasks_of_a_gang_reported_goes_with_the_next_report_that_is_stored(

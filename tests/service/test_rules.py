@@ -35,6 +35,8 @@ CASES = [
     (JOB, "runtime.peers", ANNS, True, "job-token-own-job"),
     (JOB, "runtime.checkpoint", ANNS, True, "job-token-own-job"),
     (JOB, "runtime.progress", ANNS, True, "job-token-own-job"),
+    (JOB, "runtime.scalars", ANNS, True, "job-token-own-job"),
+    (JOB, "runtime.scalars", OTHER, False, "job-token-only-runtime"),
     (JOB, "runtime.progress", OTHER, False, "job-token-only-runtime"),
     (JOB, "runtime.report", OTHER, False, "job-token-only-runtime"),
     (JOB, "job.stop", ANNS, False, "job-token-only-runtime"),

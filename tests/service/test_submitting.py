@@ -158,8 +158,11 @@ async def test_a_level_that_no_machine_has_is_refused_when_control_says_so(
 ) -> None:
     binding = {"code": "unknown-level", "message": "There is no topology level 'rak'.", "counts": {}}
     fake_control.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
-    error = await _refused(service, job_text(more="topology: {required: rak}\n"))
-    assert error.code == "impossible-request" and "rak" in error.message
+    text = job_text(more="topology: {required: rak}\n")
+    error = await _refused(service, text)
+    assert isinstance(error, InvalidInput) and error.code == "unknown-level"
+    assert error.message == "There is no topology level 'rak'."
+    assert (await service.submission.submit(ANN, text, wait_for_capacity=True)).created, "a machine may come with it"
 
 
 async def test_a_gang_that_only_the_scheduler_knows_to_be_impossible_is_refused(

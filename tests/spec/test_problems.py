@@ -132,6 +132,10 @@ JOB_PROBLEMS = {
         "report: {pattern: 'step ('}",
         '2:19: report.pattern: "step (" is not a regular expression: missing ), unterminated subpattern at position 5',
     ),
+    "a folder of event files outside": (
+        "report: {tensorboard: [../runs]}",
+        '2:24: report.tensorboard[0]: "../runs" leaves its folder; write the path without ".."',
+    ),
     "a pattern that finds nothing": (
         "report: {pattern: 'step [0-9]+'}",
         '2:19: report.pattern: "step [0-9]+" has no named group, such as (?P<step>[0-9]+)',

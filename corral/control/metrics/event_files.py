@@ -12,9 +12,9 @@ from corral.engines.base import WorkFolders
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.metrics.job_figures import SCALAR
 from corral.model.metrics.samples import Value
-from corral.monitor.event_files.folder import Allowance, EventFolder, Point
 from corral.monitor.series.grid import FINE
 from corral.monitor.series.store import OLDEST_SECONDS
+from corral.runtime.event_folder import Allowance, EventFolder, Point
 
 _log = logging.getLogger(__name__)
 EVERY_SECONDS: Final = 15.0

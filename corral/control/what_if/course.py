@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import Final
 
@@ -22,6 +22,8 @@ from corral.scheduler.explain.start_estimate import head_job
 
 SAMPLES: Final = 96
 """How often devices and waiting jobs are counted, at equal distances."""
+_MOST_SHAPES: Final = 100
+"""Shapes of gangs that wait at the horizon of which is looked whether they could ever start."""
 _PIECES: Final = 8
 """Pieces in which the time between two samples is played; after each, a course may be ended."""
 
@@ -79,7 +81,10 @@ class Play:
     def run(self, horizon: float, looked: Callable[[], None] = lambda: None) -> Course:
         """Play to the horizon and tell what became of everything; `looked` is called after each sample."""
         self.run_while(horizon, lambda: True, looked)
-        return self.told()
+        never = self._never()
+        course = self.told()
+        course.never = never
+        return course
 
     def run_while(
         self, horizon: float, go_on: Callable[[], bool], looked: Callable[[], None] = lambda: None
@@ -109,6 +114,20 @@ class Play:
             nodes = self.core.machines.nodes
             course.nodes = {name: len(whole_devices(node)) for name, node in sorted(nodes.items())}
         return course
+
+    def _never(self) -> tuple[str, ...]:
+        """The told jobs that wait and could never start on the nodes that there are; of many shapes the first ones."""
+        planner, possible = self.core.world.planner, dict[Hashable, bool]()
+        found = []
+        for job in sorted(self.tally.unstarted):
+            entry = planner.queue.first(job)
+            if entry is None or (entry.shape not in possible and len(possible) >= _MOST_SHAPES):
+                continue
+            if entry.shape not in possible:
+                possible[entry.shape] = planner.could_ever_fit(entry.request) is None
+            if not possible[entry.shape]:
+                found.append(job)
+        return tuple(found)
 
     def run_on(self, until: float, go_on: Callable[[], bool]) -> None:
         """Play on, a day at a time, while jobs that waited at the beginning still wait and `go_on` allows it."""

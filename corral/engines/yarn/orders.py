@@ -106,7 +106,7 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": plan.checkpoint,
-        "report": msgspec.to_builtins(plan.report),
+        "report": None if plan.report is None else {**msgspec.to_builtins(plan.report), "own_events": True},
         "profile": plan.profile,
         "preflight": msgspec.to_builtins(plan.preflight),
         "compile_cache": msgspec.to_builtins(plan.compile_cache),

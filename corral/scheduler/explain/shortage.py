@@ -22,6 +22,7 @@ from corral.scheduler.placement.shape import TaskShape, gang_shape
 from corral.scheduler.placement.task_block import no_room_in_block_cell
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
+from corral.spec.errors import did_you_mean
 from corral.spec.placement import topology
 from corral.spec.placement.level_name import spoken
 
@@ -175,7 +176,9 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
 def _on_engine(index: EngineIndex, ask: EngineRequest, request: GangRequest, anchors: Anchors) -> Iterator[Reason]:
     if ask.unknown_level:
         names = ", ".join(index.tree.levels)
-        yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}; levels here are {names}.")
+        near = did_you_mean(ask.unknown_level, index.tree.levels)
+        hint = f"{near} Levels here are {names}." if near.endswith("?") else f"; levels here are {names}."
+        yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}{hint}")
         return
     lacking = False
     single = len(ask.parts) == 1

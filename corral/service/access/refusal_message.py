@@ -35,6 +35,7 @@ _VERBS: Final = {
     "runtime.report": "report on {}",
     "runtime.checkpoint": "report a checkpoint of {}",
     "runtime.progress": "report the progress of {}",
+    "runtime.scalars": "report curves of {}",
     "runtime.code": "fetch the code of {}",
     "runtime.cache": "use the cache of compiled code of {}",
     "cache.list": "list everyone's compiled code",

@@ -74,7 +74,15 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 
 
 RUNTIME: Final = frozenset(
-    {"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.progress", "runtime.code", "runtime.cache"}
+    {
+        "runtime.peers",
+        "runtime.report",
+        "runtime.checkpoint",
+        "runtime.progress",
+        "runtime.scalars",
+        "runtime.code",
+        "runtime.cache",
+    }
 )
 OPEN: Final = frozenset(
     {

@@ -122,7 +122,7 @@ class JobEditor:
         if not moves and not (rises and before.priority < 0):
             return  # checked against this queue already; a job below 0 was opportunistic and promised less
         await self._rules.check_edit(after, admission)
-        obstacle = await self._feasibility.obstacle(owner, after, admission)
+        obstacle = await self._feasibility.obstacle(owner, after, admission, waits=wait_for_capacity)
         if obstacle and not wait_for_capacity:
             message = f"{obstacle} Choose another queue, or edit with --wait-for-capacity."
             raise Conflict("impossible-request", message)

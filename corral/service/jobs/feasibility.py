@@ -29,6 +29,9 @@ FIT_SECONDS: Final = 5.0
 """Seconds that a positive /fit answer is cached per shape."""
 _MAX_FITS: Final = 1000
 
+UNKNOWN_LEVEL: Final = "unknown-level"
+"""The scheduler's code for a topology level that no machine has."""
+
 
 class Feasibility:
     """Whether a queue takes a job, whether any machines could hold it, and whether it would start now."""
@@ -62,8 +65,11 @@ class Feasibility:
             raise Conflict("queue-closed", message)
         return decision
 
-    async def obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
-        """Why the known machines could never hold the job: counts are checked here, then cells by control."""
+    async def obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission, *, waits: bool) -> str:
+        """Why the known machines could never hold the job: counts are checked here, then cells by control.
+
+        Raises InvalidInput `unknown-level` for a topology level that no machine has, unless the job `waits` for one.
+        """
         counted = capacity_obstacle(job, self._counting(admission)) if admission.nodes else ""
         bounded = job.spec.queue in admission.bounded
         if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
@@ -71,7 +77,12 @@ class Feasibility:
         # Only the sign of the priority matters here: it decides whether the job may claim its queue's own cells.
         gang = _gang(job)
         asked = msgspec.structs.replace(gang, priority=min(gang.priority, 0), groups=actor.groups if bounded else ())
-        return await self._fit(asked, admission)
+        found = await self._fit(asked, admission)
+        if found is None:
+            return ""
+        if found.code == UNKNOWN_LEVEL and not waits:
+            raise InvalidInput(UNKNOWN_LEVEL, found.message)
+        return found.message
 
     async def trial(self, actor: Actor, job: UnifiedJob, wait: WaitingView | None, obstacle: str) -> Trial:
         """The result of a dry run; the scheduler tries the job on a fork of its state.
@@ -99,24 +110,24 @@ class Feasibility:
             self._counted = (admission.nodes, Capacity(admission.nodes))
         return self._counted[1]
 
-    async def _fit(self, asked: GangRequest, admission: Admission) -> str:
-        """Control's reason why no gang of this shape could ever be held; "" is cached per shape for `FIT_SECONDS`."""
+    async def _fit(self, asked: GangRequest, admission: Admission) -> ReasonView | None:
+        """Control's reason why no gang of this shape could ever be held; None is cached per shape for `FIT_SECONDS`."""
         now = self._clock.now()
         if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
             self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
         shape = msgspec.json.encode(asked) + admission.bounded.get(asked.queue, "").encode()
         known = self._fits
         if shape in known:
-            return ""
+            return None
         try:
             found = await self._context.control.request("/fit", msgspec.to_builtins(asked))
         except Unavailable:
-            return ""
+            return None
         if found:
-            return str(found["binding"]["message"])
+            return ReasonView(str(found["binding"]["code"]), str(found["binding"]["message"]))
         if len(known) < _MAX_FITS:
             known.add(shape)
-        return ""
+        return None
 
 
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:

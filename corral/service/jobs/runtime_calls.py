@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import msgspec
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.facts import Fact
+from corral.model.metrics.told_scalars import ToldScalar, ToldScalars
 from corral.model.runs import WorkReport
 from corral.model.store_writes import FactWrite, JobRecord
 from corral.model.views import PeersView
@@ -103,6 +105,20 @@ class RuntimeCalls:
             self._gangs.told(key, others)
         elif report.step is not None:
             self._gangs.note(key, report.step, at, report.steps)
+
+    async def scalars_told(self, actor: Actor, *, attempt: str, scalars: Sequence[ToldScalar]) -> None:
+        """Give control scalars of a task's event files, which become curves of its job.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job, InvalidInput `bad-name` for a run or
+        tag with characters that are not printable.
+        """
+        record = await self._own(actor, "runtime.scalars")
+        if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; its scalars no longer count.")
+        if not all(each.run.isprintable() and each.tag.isprintable() for each in scalars):
+            raise InvalidInput("bad-name", "A run or a tag has a character that cannot be printed.")
+        told = ToldScalars(AttemptId(attempt), list(scalars))
+        await self._context.control.request("/scalars", msgspec.to_builtins(told))
 
     async def code(self, actor: Actor) -> Path:
         """The archive file that the token's job starts from.

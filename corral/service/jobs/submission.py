@@ -182,7 +182,7 @@ class Submission:
         self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job, own_secrets, source)
         job, needs = await self._with_dependencies(actor, await self._storages.for_job(actor, job))
-        obstacle = await self._feasibility.obstacle(actor, job, admission)
+        obstacle = await self._feasibility.obstacle(actor, job, admission, waits=waits)
         if obstacle and not waits:
             raise Conflict(
                 "impossible-request",

@@ -26,6 +26,18 @@ def page_of(told: bytes, own: Samples, everybody: bool) -> bytes:
     return page(own + scheduler, everybody=everybody)
 
 
+def write_page(told: str, target: str, own: Samples, everybody: bool) -> None:
+    """Write the text into the file `target`; the scheduler's JSON is in the file `told`.
+
+    Raises OSError, msgspec.ValidationError for an answer that has no such series.
+    """
+    with open(told, "rb") as file:
+        found = file.read()
+    made = page_of(found, own, everybody)
+    with open(target, "wb") as file:
+        file.write(made)
+
+
 def page(samples: Samples, *, everybody: bool) -> bytes:
     """The text of all series; for everybody only totals over all queues."""
     from prometheus_client.exposition import generate_latest  # needs a megabyte, and many servers are never asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,9 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.people.account_passwords import AccountPasswords
 from corral.service.people.authentication import Authentication
+from corral.service.people.groups import BUILT_IN
 from corral.service.people.token_kinds import API, APPLICATION
+from corral.spec.errors import did_you_mean
 
 _USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SHORTEST: Final = 8
@@ -96,6 +99,7 @@ class Accounts:
                 "This server runs every task under its own account, so it takes one user; "
                 "start it as root, or with --trust-users.",
             )
+        await self._check_groups(groups)
         user = User(
             name,
             role,
@@ -147,6 +151,9 @@ class Accounts:
         decision = await self._context.check(actor, action, resource)
         if role is not None:
             check_role(role)
+        if groups is not None:
+            before = await self._store.user(name)
+            await self._check_groups(groups, () if before is None else before.groups)
         if password is not None and name == actor.user and not proven:
             await self._passwords.prove(actor, old_password)
         hashed = await self._passwords.hash(password, shortest) if password is not None else None
@@ -178,6 +185,19 @@ class Accounts:
         )
         notice = "" if hashed is None else await self._left_after_password(name, keep_tokens=keep_tokens)
         return UserChanged(**msgspec.structs.asdict(_view(user)), notice=notice)
+
+    async def _check_groups(self, names: Iterable[str], before: Iterable[str] = ()) -> None:
+        """Check that groups exist; those that an account is in `before` are not asked again.
+
+        Raises InvalidInput `unknown-group`.
+        """
+        if not (new := set(names) - set(before)):
+            return
+        known = BUILT_IN.keys() | {group.name for group in await self._store.groups()}
+        for name in sorted(new - known):
+            near = did_you_mean(name, known)
+            end = near if near.endswith("?") else "; make it first (corral groups make)."
+            raise InvalidInput("unknown-group", f"There is no group {name[:100]}{end}")
 
     async def _left_after_password(self, name: str, *, keep_tokens: bool) -> str:
         """Say which tokens a new password ended, and which are still valid."""

@@ -69,7 +69,20 @@ def compare(
 def _job(job: WaitingJob, courses: Courses) -> JobOutcome:
     before = Spread() if job.added else Spread(*quantiles(job.id, courses.before, courses.correction))
     after = Spread(*quantiles(job.id, courses.after, courses.correction))
-    return JobOutcome(job.id, job.name, job.user, job.queue, job.devices, job.waited, job.added, before, after)
+    never = [all(job.id in each.never for each in found) for found in (courses.before, courses.after)]
+    return JobOutcome(
+        job.id,
+        job.name,
+        job.user,
+        job.queue,
+        job.devices,
+        job.waited,
+        job.added,
+        before,
+        after,
+        never_before=not job.added and never[0],
+        never_after=never[1],
+    )
 
 
 def _moved(jobs: Iterable[JobOutcome], horizon: float) -> tuple[tuple[str, ...], tuple[str, ...]]:

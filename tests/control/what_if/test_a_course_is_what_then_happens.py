@@ -57,6 +57,16 @@ def test_every_start_comes_at_the_time_that_was_said(seed: int) -> None:
     assert said.starts == pytest.approx(next_starts(played, waiting, now), abs=1e-3)
 
 
+def test_what_waits_beyond_the_horizon_is_apart_from_what_no_node_can_hold() -> None:
+    played = Played(nodes=2, devices=4)
+    lasting(played, "holds", 100 * 3600, devices=4, replicas=2)
+    later, never = (lasting(played, name, 600, devices=number) for name, number in (("later", 4), ("never", 5)))
+    played.settle()
+    said = course_of(played)
+    assert later not in said.starts and never not in said.starts
+    assert said.never == (never,)
+
+
 def test_asking_changes_nothing() -> None:
     played = Played(nodes=1, devices=4)
     for number in range(6):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from tests.engines.kubernetes.object_store import object_store, relayed
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
 from tests.reserved import free_port
+from tests.runtime.event_files.encoder import NAME, scalars
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
@@ -88,6 +91,19 @@ def test_data_come_from_a_node_and_go_back(server: WithData, here: dict[str, Any
     assert log[0] == "corral: staged 1 files, 18 bytes (0 already there)"
     assert log[1] == "counted"
     assert [line.split()[:2] for line in log[2:]] == [["corral:", "staged"]] * 2
+
+
+def test_event_files_beside_a_shell_are_curves_and_go_to_the_storage(server: WithData, here: dict[str, Any]) -> None:
+    now = time.time()
+    data = base64.b64encode(scalars((now - 40, "loss", 0.5), (now - 1, "loss", 0.25))).decode()
+    script = f"mkdir -p made/runs; echo {data} | base64 -d >made/runs/{NAME}"
+    outputs = [{"path": "made", "uri": f"file://{server.disk}/curves"}]
+    job = server.ran(one("curves", script, role=here, outputs=outputs, report=True))
+    assert job["state"] == "succeeded", server.log(job)
+    (found,) = until(lambda: server.client.series(job=job["id"])["items"] or None, "curve")
+    assert (found["labels"]["run"], found["labels"]["tag"]) == ("made/runs", "loss")
+    assert [value for value in found["mean"] if value is not None] == [0.5, 0.25]
+    assert (server.disk / "curves" / "runs" / NAME).stat().st_size
 
 
 def test_code_larger_than_a_secret_reaches_an_image_with_a_shell_only(

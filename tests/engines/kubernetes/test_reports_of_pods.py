@@ -38,9 +38,21 @@ async def test_the_folder_of_reports_is_one_that_the_command_has_whatever_its_wo
         "file": "now.json",
         "pattern": "",
         "steps": 5,
+        "tensorboard": [],
         "folder": folder,
+        "own_events": False,
     }
     assert (await plan_of(runtimes, launch(None)))["report"] is None
+
+
+@pytest.mark.parametrize(("working_dir", "own"), [("", True), ("below", True), ("/data/shared", False)])
+@pytest.mark.parametrize("image", ["", "corral:1"])
+async def test_the_runtime_reads_event_files_of_the_tasks_own_folder_and_those_that_the_job_names(
+    image: str, working_dir: str, own: bool
+) -> None:
+    task = launch(ReportSource(tensorboard=("runs", "/data/runs")), working_dir)
+    found = (await plan_of(Runtimes(None, image=image), task))["report"]
+    assert (found["own_events"], found["tensorboard"]) == (own, ["runs", "/data/runs"])
 
 
 def test_a_pattern_is_refused_because_the_log_is_not_in_the_pod() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from tests.endtoend.platform import one
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
 from tests.reserved import free_port
+from tests.runtime.event_files.encoder import scalars
 from tests.testbeds.kubernetes import relay
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.daemons import Daemon
@@ -83,6 +86,30 @@ def test_code_is_there_before_the_command(server: OnKubernetes, here: dict[str, 
     ran = server.run("submit", "-f", "job.yaml", folder=tmp_path)
     assert "ran in /run/corral/work\n" in ran.stdout, ran.stderr
     assert ran.returncode != 0
+
+
+WRITES = """
+import base64, os, sys
+for folder, data in zip(sys.argv[1::2], sys.argv[2::2]):
+    os.makedirs(folder)
+    with open(f"{folder}/events.out.tfevents.1.pod", "wb") as file:
+        file.write(base64.b64decode(data))
+"""
+
+
+def test_event_files_in_a_pod_are_curves_of_its_job(server: OnKubernetes, here: dict[str, Any]) -> None:
+    now = time.time()
+    data = [
+        base64.b64encode(scalars((now - 40, tag, 2 * value), (now - 1, tag, value))).decode()
+        for tag, value in (("loss", 0.25), ("rate", 0.125))
+    ]
+    command = ["python3", "-c", WRITES, "runs/a", data[0], "/tmp/elsewhere/b", data[1]]
+    job = server.ran(one("curves", command, role=here, report={"tensorboard": ["/tmp/elsewhere"]}))
+    assert job["state"] == "succeeded", server.log(job)
+    items = until(lambda: found if len(found := server.client.series(job=job["id"])["items"]) == 2 else None, "curves")
+    shown = {each["labels"]["run"]: [value for value in each["mean"] if value is not None] for each in items}
+    assert shown == {"runs/a": [0.5, 0.25], "tmp/elsewhere/b": [0.25, 0.125]}
+    assert {each["labels"]["task"] for each in items} == {"main-0"}
 
 
 def test_a_stop_reaches_the_program_through_the_runtime(server: OnKubernetes, here: dict[str, Any]) -> None:

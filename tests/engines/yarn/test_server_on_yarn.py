@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import pytest
 from corral.client import Client
 from tests.endtoend.platform import ROOT, Job
 from tests.engines.yarn.served import OnYarn, agents_of, until
+from tests.runtime.event_files.encoder import NAME, scalars
 from tests.testbeds.hadoop.mapreduce import word_count
 from tests.testbeds.hadoop.yarn import Yarn
 
@@ -24,6 +27,8 @@ pytestmark = [pytest.mark.timeout(600)]
 HERE = {"count": 2, "model": "described-a100"}
 """Devices that only the nodes described on this machine have."""
 THERE = ["nm1", "nm2"]
+POINTS = (("loss", 0.25), ("rate", 0.125))
+"""A curve and its last value."""
 ALL_MB = 2 * 6144
 """The memory of both nodes."""
 
@@ -108,6 +113,21 @@ def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yar
     assert f"; {note}" in server.corral("events", job["id"])
     server.corral("exec", job["id"], "main-0", "--", "touch", "done")
     assert server.ended(job)["state"] == "succeeded" and "5000" in server.log(job, "main-0")
+
+
+def test_event_files_of_a_container_and_in_hdfs_are_curves_of_its_job(server: OnYarn, yarn: Yarn) -> None:
+    now = time.time()
+    loss, rate = (scalars((now - 40, tag, 2 * value), (now - 1, tag, value)) for tag, value in POINTS)
+    yarn.hdfs.write(f"/runs/a/{NAME}", rate)
+    script = f"mkdir -p runs/b; echo {base64.b64encode(loss).decode()} | base64 -d >runs/b/{NAME}"
+    named = [f"{yarn.hdfs.native}/runs"]
+    job = server.submit(on_yarn("curves", script, devices=0, report={"tensorboard": named}))
+    assert server.ended(job)["state"] == "succeeded", server.log(job, "main-0")
+    items = until(lambda: found if len(found := server.client.series(job=job["id"])["items"]) == 2 else None)
+    shown = {each["labels"]["tag"]: [value for value in each["mean"] if value is not None] for each in items}
+    assert shown == {tag: [2 * value, value] for tag, value in POINTS}
+    runs = {each["labels"]["tag"]: each["labels"]["run"] for each in items}
+    assert runs == {"loss": "runs/b", "rate": f"{named[0].partition('://')[2]}/a"}
 
 
 def test_a_cluster_document_says_what_yarn_does_not_know_of_its_nodes(server: OnYarn, tmp_path: Path) -> None:

@@ -2033,6 +2033,10 @@ export interface components {
             added: boolean;
             before: components["schemas"]["Spread"];
             after: components["schemas"]["Spread"];
+            /** @description Whether it never starts as things are, since no nodes could hold it even if nothing ran. */
+            neverBefore: boolean;
+            /** @description The same with the changes. */
+            neverAfter: boolean;
         };
         /** @description Data kept after the command has ended. */
         JobOutput: {
@@ -2120,6 +2124,11 @@ export interface components {
              * @default 0
              */
             steps?: number;
+            /**
+             * @description Folders whose event files of TensorBoard become curves of the job, beside the working folder: absolute, such as one in a mounted storage, within the working directory, or a URI of S3 or HDFS.
+             * @default []
+             */
+            tensorboard?: string[];
         };
         /** @description The resources of one replica. */
         JobResources: {
@@ -4107,6 +4116,26 @@ export interface components {
             priority?: "" | "crit" | "prod" | "test" | "oppo";
         };
         /**
+         * ScalarBody
+         * @description A value of a curve, and how long before the report it was written, in seconds.
+         */
+        ScalarBody: {
+            run: string;
+            tag: string;
+            ageSeconds: number;
+            value: number;
+        };
+        /**
+         * ScalarsBody
+         * @description Values from the event files of a task attempt, and how long ago the report was made.
+         */
+        ScalarsBody: {
+            attempt: string;
+            scalars: components["schemas"]["ScalarBody"][];
+            /** @default 0 */
+            ageSeconds?: number;
+        };
+        /**
          * Scale
          * @description The size to set for an elastic job.
          */
@@ -5379,6 +5408,8 @@ export type RollbackRequest = components['schemas']['RollbackRequest'];
 export type RunningShadow = components['schemas']['RunningShadow'];
 export type RunningShadowRequest = components['schemas']['RunningShadowRequest'];
 export type SavedFilter = components['schemas']['SavedFilter'];
+export type ScalarBody = components['schemas']['ScalarBody'];
+export type ScalarsBody = components['schemas']['ScalarsBody'];
 export type Scale = components['schemas']['Scale'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];

@@ -5,30 +5,25 @@ import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import { pages } from '../texts/english/palette';
 import { tabs as texts } from '../texts/english/shared';
+import { TAB, TabBar } from './Tabs';
 
 const WAYS = ['/queues', '/line', '/receipts', '/what-if', '/policy-shadow', '/estimates'] as const;
-
-/** On a narrow screen the present page's tab may lie beyond the edge. */
-function showPresent(nav: HTMLElement | null) {
-  nav?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' });
-}
 
 export function QueueTabs({ queue }: { queue: string }) {
   const admin = useQuery(ask.me).data?.role === 'admin';
   return (
-    <nav aria-label={pages['/queues'].name} ref={showPresent} className="flex gap-1 overflow-x-auto border-b border-line-strong">
+    <TabBar label={pages['/queues'].name}>
       {WAYS.filter((to) => admin || to !== '/policy-shadow').map((to) => (
         <Link
           key={to}
           to={to}
           search={queue ? { queue } : {}}
           activeOptions={{ exact: true, includeSearch: false }}
-          className="-mb-px border-b-2 border-transparent px-3 py-2 text-sm whitespace-nowrap text-muted hover:text-text"
-          activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
+          {...TAB}
         >
           {to === '/queues' ? texts.shares : pages[to].name}
         </Link>
       ))}
-    </nav>
+    </TabBar>
   );
 }

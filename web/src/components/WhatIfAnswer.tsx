@@ -130,7 +130,7 @@ function Jobs({ answer, changed }: { answer: Answer; changed: boolean }) {
               <td className="max-sm:hidden">{job.queue}</td>
               <td className="num max-sm:hidden">{job.devices}</td>
               <td className="num">
-                <Both before={job.added ? '–' : starts(job.before, answer.seeds)} after={starts(job.after, answer.seeds)} changed={changed} />
+                <Both before={job.added ? '–' : starts(job.before, answer.seeds, job.neverBefore)} after={starts(job.after, answer.seeds, job.neverAfter)} changed={changed} />
               </td>
               {changed && (
                 <td className="num">

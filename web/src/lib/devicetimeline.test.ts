@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { DeviceStay, DeviceTimeline } from '../api/types';
-import { listed, marks, rows, spoken, timelineLine } from './devicetimeline';
+import { fitting, listed, marks, rows, spoken, timelineLine } from './devicetimeline';
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 28, 12 + hour)).toISOString();
 const stay = (job: string, begin: number, end: number | null, devices = [0, 1], node = 'local/n1'): DeviceStay => ({
@@ -24,6 +24,14 @@ it('draws what was up to now and what is expected from now on', () => {
   ]);
   expect(spoken(row!)).toBe('local/n1, 4 devices: jobs that were here 1, that run 1, that are expected 2');
   expect(listed(timeline).map((each) => each.stay.job)).toEqual(['old', 'runs', 'runs', 'next']);
+});
+
+it('first shows as few hours as have all of the past', () => {
+  expect(fitting(undefined)).toBe('24');
+  expect(fitting(day([], [stay('next', 2, 3)]))).toBe('24');
+  expect(fitting(day([stay('new', -0.5, null)], []))).toBe('1');
+  expect(fitting(day([stay('new', -0.5, null), stay('first', -4, -3)], []))).toBe('6');
+  expect(fitting(day([stay('old', -30, -12), stay('new', -0.5, null)], []))).toBe('24');
 });
 
 it('leaves out stays of nodes that it does not have and such as ended before now', () => {

@@ -9,6 +9,13 @@ export const HOURS = ['1', '6', '24'] as const;
 /** The last one is usual. */
 export const USUAL = '24';
 
+/** The hours of a first look: as few as show all that an answer has of the past, so that a new server is not one line at now. */
+export function fitting(timeline: Pick<DeviceTimeline, 'at' | 'past'> | undefined): (typeof HOURS)[number] {
+  if (!timeline?.past.length) return USUAL;
+  const back = Math.max(...timeline.past.map(({ begin }) => between(begin, timeline.at)));
+  return HOURS.find((each) => back <= Number(each) * 3600) ?? USUAL;
+}
+
 export interface Bar extends StayBar<DeviceStay> {
   expected: boolean;
 }

@@ -42,6 +42,7 @@ it('tells a start, or its spread over several courses', () => {
   expect(starts({ p10: 60, p50: 605, p90: null }, 5)).toBe('10m 5s (1m to later)');
   expect(starts({ p10: 60, p50: 605, p90: null }, 1)).toBe('10m 5s');
   expect(starts({ p10: null, p50: null, p90: null }, 5)).toBe('later');
+  expect(starts({ p10: null, p50: null, p90: null }, 5, true)).toBe('never');
 });
 
 it('shows those that move most first, then the submitted', () => {

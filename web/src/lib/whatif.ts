@@ -75,8 +75,9 @@ export function whatIfLine(question: Question): string {
   return words.map(quote).join(' ');
 }
 
-/** `10m 5s`, with more than one course `10m 5s (8m to 12m)`; `later` is after the horizon. */
-export function starts(spread: Spread, seeds: number): string {
+/** `10m 5s`, with more than one course `10m 5s (8m to 12m)`; `later` is after the horizon, `never` on no node that there is. */
+export function starts(spread: Spread, seeds: number, never = false): string {
+  if (never) return 'never';
   const say = (seconds: number | null | undefined) => (seconds === null || seconds === undefined ? 'later' : duration(Math.round(seconds)));
   if (seeds === 1 || spread.p10 === spread.p90) return say(spread.p50);
   return `${say(spread.p50)} (${say(spread.p10)} to ${say(spread.p90)})`;

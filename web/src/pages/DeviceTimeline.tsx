@@ -10,7 +10,7 @@ import { CommandLine } from '../components/Copy';
 import { DeviceBars } from '../components/DeviceBars';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
-import { HOURS, listed, timelineLine, USUAL } from '../lib/devicetimeline';
+import { fitting, HOURS, listed, timelineLine, USUAL } from '../lib/devicetimeline';
 import { count, ranges, shortNode } from '../lib/format';
 import { absolute, clock } from '../lib/time';
 
@@ -19,14 +19,17 @@ const route = getRouteApi('/frame/timeline');
 const FIRST = 200;
 
 export function DeviceTimelinePage() {
-  const { node = '', hours = USUAL } = route.useSearch();
+  const { node = '', hours } = route.useSearch();
   const navigate = route.useNavigate();
-  const chosen = HOURS.find((each) => each === hours) ?? USUAL;
+  const usual = useInfiniteQuery({ ...overview.deviceTimeline('', Number(USUAL)), enabled: !hours });
+  const [first, setFirst] = useState<(typeof HOURS)[number]>(); // what was first looked at stays while time goes on
+  if (usual.data && !first) setFirst(fitting(usual.data.pages[0]));
+  const chosen = HOURS.find((each) => each === (hours ?? first)) ?? USUAL;
   const list = useInfiniteQuery(overview.deviceTimeline(node, Number(chosen)));
   const pages = list.data?.pages ?? [];
   const troubles = [...new Set(pages.map(({ trouble }) => trouble).filter(Boolean))];
   const left = pages.reduce((sum, page) => sum + page.pastLeftOut + page.expectedLeftOut, 0);
-  const set = (change: { node?: string; hours?: string }) => void navigate({ search: { node: node || undefined, hours: chosen === USUAL ? undefined : chosen, ...change }, replace: true });
+  const set = (change: { node?: string; hours?: string }) => void navigate({ search: { node: node || undefined, hours, ...change }, replace: true });
   useTitle('Devices over time');
   return (
     <section className="pt-5">
@@ -35,7 +38,7 @@ export function DeviceTimelinePage() {
         <NodeChoice node={node} onChange={(next) => set({ node: next || undefined })} />
         <div role="group" aria-label="How far to look back and ahead" className="flex gap-1">
           {HOURS.map((each) => (
-            <button key={each} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === chosen} onClick={() => set({ hours: each === USUAL ? undefined : each })}>
+            <button key={each} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === chosen} onClick={() => set({ hours: each })}>
               {each} h
             </button>
           ))}

@@ -14,7 +14,7 @@ import { JobLog } from '../components/JobLog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
-import { showPresent } from '../components/Tabs';
+import { TabBar } from '../components/Tabs';
 import { TagMany } from '../components/TagMany';
 import { Ago, Span, Sum } from '../components/Time';
 import { WorkDone } from '../components/WorkDone';
@@ -71,7 +71,7 @@ function Page({ job }: { job: JobDetail }) {
   return (
     <article className="pt-5">
       <Header job={job} />
-      <nav aria-label="Parts of the job" ref={showPresent} className="mt-4 flex gap-1 overflow-x-auto border-b border-line-strong">
+      <TabBar label="Parts of the job" className="mt-4">
         {tabs.map((each) => (
           <button
             key={each}
@@ -83,7 +83,7 @@ function Page({ job }: { job: JobDetail }) {
             {each}
           </button>
         ))}
-      </nav>
+      </TabBar>
       <div className="pt-4">
         {tab === 'overview' && <Overview job={job} />}
         {tab === 'log' && <JobLog job={job} height="max(22rem, calc(100dvh - 23.5rem))" />}

@@ -171,7 +171,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
-        "report": {**msgspec.to_builtins(plan.report), "folder": WORK} if plan.report is not None else None,
+        "report": _report(plan, launch),
         "profile": plan.profile,
         "preflight": msgspec.to_builtins(plan.preflight),
         "compile_cache": None if cache is None else {**msgspec.to_builtins(cache), "folder": WORK},
@@ -181,6 +181,14 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "job_secret_file": f"{_PRIVATE}/job-secret",
         "result_file": "/dev/termination-log",
     }
+
+
+def _report(plan: RuntimePlan, launch: TaskLaunch) -> dict[str, Any] | None:
+    """Return where reports are found; event files of the task's own folder are read by the runtime."""
+    if plan.report is None:
+        return None
+    own = not os.path.isabs(launch.working_dir)
+    return {**msgspec.to_builtins(plan.report), "folder": WORK, "own_events": own}
 
 
 def needs_runtime(launch: TaskLaunch) -> bool:

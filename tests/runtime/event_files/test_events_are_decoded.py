@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from corral.monitor.event_files.events import Scalar, scalars_of, time_of
-from corral.monitor.event_files.records import BrokenRecord, crc32c, data_of, header_at, masked
+from corral.runtime.event_records import BrokenRecord, crc32c, data_of, header_at, masked
+from corral.runtime.event_scalars import Scalar, scalars_of, time_of
 from tests.examples import examples
-from tests.monitor.event_files.encoder import event, part, record, simple, tensor, varint, whole
+from tests.runtime.event_files.encoder import event, part, record, simple, tensor, varint, whole
 
 AT = 1_764_028_800.25
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.monitor.event_files import folder as bounds
-from corral.monitor.event_files.folder import Allowance, EventFolder
-from tests.monitor.event_files.encoder import NAME, event, header, part, record, scalars, write
+from corral.runtime import event_folder as bounds
+from corral.runtime.event_folder import Allowance, EventFolder
+from tests.runtime.event_files.encoder import NAME, event, header, part, record, scalars, write
 
 AT = 1_764_028_800.0
 

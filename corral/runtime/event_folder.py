@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from corral.monitor.event_files.events import Scalar, is_name, scalars_of, time_of
-from corral.monitor.event_files.records import HEADER, BrokenRecord, data_of, header_at
+from corral.runtime.event_records import HEADER, BrokenRecord, data_of, header_at
+from corral.runtime.event_scalars import Scalar, is_name, scalars_of, time_of
 
 MARK: Final = "tfevents"
 """What the names of event files contain; TensorBoard finds them by it, too."""

@@ -1,1 +1,0 @@
-"""Read the scalars in the event files that TensorBoard's writers write."""

@@ -1,0 +1,210 @@
+"""Follow the event files that a task writes for TensorBoard, and tell the server their scalars.
+
+The task reads its own files, so that folders of its machine, of its pod and of a mounted storage are read with the
+rights of the task, and remote folders with its credentials.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+from corral.runtime.event_folder import Allowance, EventFolder, Point
+from corral.runtime.server_report import ServerReport
+
+if TYPE_CHECKING:
+    import threading
+
+    from corral.runtime.peers import Api
+    from corral.runtime.plan import Plan
+
+LOOK_SECONDS = 15.0
+STEP_SECONDS = 15
+"""Of the values of a curve within so many seconds the last one is told."""
+OLDEST_SECONDS = 600.0
+"""Older values are not told, as the server keeps none."""
+AHEAD_SECONDS = 60.0
+"""Seconds by which the time of a value may be ahead; values of a later time are not told."""
+SHARE = 0.02
+"""The part of a core that looks may take: the pause after one is longer where it cost more."""
+MOST_TOLD = 1000
+"""Values in one call."""
+_MOST_WAITING = 5000
+"""Values that wait for the server; of more, the oldest are dropped."""
+_MOST_BYTES = 4 * 2**20
+_MOST_EVENTS = 10_000
+"""What is read and decoded in one look, of all folders."""
+
+
+class Source(Protocol):
+    """What is looked at for event files."""
+
+    @property
+    def left_out(self) -> int:
+        """Scalars that were left out since their tag is one too many."""
+        ...
+
+    def look(self, since: float, allowance: Allowance) -> list[Point]:
+        """Return the scalars that were written at a time after `since`, as far as it may read."""
+        ...
+
+    def broken(self) -> list[str]:
+        """What is wrong with files of which nothing more is read."""
+        ...
+
+
+@runtime_checkable
+class RemoteSource(Source, Protocol):
+    """One that copies what it reads."""
+
+    def hurry(self) -> None:
+        """Have the next look copy, whatever the time."""
+        ...
+
+    def close(self) -> None:
+        """Remove the copies."""
+        ...
+
+
+class NamedSource(NamedTuple):
+    """A folder with the name that its curves have; "" is the working folder."""
+
+    name: str
+    source: Source
+
+
+class _Told(NamedTuple):
+    at: float
+    value: float
+
+
+class EventReports:
+    """Tells the last values of all curves; call `look` repeatedly."""
+
+    def __init__(
+        self, api: Api, attempt: str, sources: Sequence[NamedSource], now: Callable[[], float] = time.time
+    ) -> None:
+        """`now` is the clock by which the files were written."""
+        self._report = ServerReport(api, "/api/v3/runtime/scalars", "scalars of event files")
+        self._attempt, self._sources, self._now = attempt, list(sources), now
+        self._waiting: dict[tuple[int, str, str], _Told] = {}
+        self._said = False
+        self.pause = LOOK_SECONDS
+        """Seconds between the last look and the next."""
+
+    @property
+    def over(self) -> bool:
+        """Whether further looks are useless, because the server refused a report."""
+        return self._report.over
+
+    def look(self) -> None:
+        """Read what has come, and tell it."""
+        begun, now = time.thread_time(), self._now()
+        allowance = Allowance(_MOST_BYTES, _MOST_EVENTS)
+        for each in list(self._sources):
+            if allowance.over:
+                break
+            self._sources.append(self._sources.pop(0))  # those that are not reached are first in the next look
+            points = each.source.look(now - OLDEST_SECONDS, allowance)
+            self._take(each.name, points, now)
+            self._complain(each)
+        self._tell(now)
+        self.pause = max(LOOK_SECONDS, (time.thread_time() - begun) / SHARE)
+
+    def last_look(self) -> None:
+        """Read and tell what has come, also what is remote."""
+        for each in self._sources:
+            if isinstance(each.source, RemoteSource):
+                each.source.hurry()
+        self.look()
+
+    def close(self) -> None:
+        """Remove copies of what is remote."""
+        for each in self._sources:
+            if isinstance(each.source, RemoteSource):
+                each.source.close()
+
+    def _take(self, name: str, points: Iterable[Point], now: float) -> None:
+        for run, scalar in points:
+            if scalar.at <= now + AHEAD_SECONDS:
+                key = int(scalar.at // STEP_SECONDS), "/".join(filter(None, (name, run))), scalar.tag
+                self._waiting.pop(key, None)
+                self._waiting[key] = _Told(scalar.at, scalar.value)
+        while len(self._waiting) > _MOST_WAITING:
+            del self._waiting[next(iter(self._waiting))]
+
+    def _tell(self, now: float) -> None:
+        old = [key for key, told in self._waiting.items() if told.at <= now - OLDEST_SECONDS]
+        for key in old:
+            del self._waiting[key]
+        while self._waiting and not self.over:
+            keys = list(self._waiting)[:MOST_TOLD]
+            scalars = [
+                {"run": run, "tag": tag, "ageSeconds": now - self._waiting[key].at, "value": self._waiting[key].value}
+                for key in keys
+                for _, run, tag in (key,)
+            ]
+            if not self._report.send({"attempt": self._attempt, "scalars": scalars}, max(0.0, self._now() - now)):
+                return  # the next look tells them
+            for key in keys:
+                del self._waiting[key]
+
+    def _complain(self, each: NamedSource) -> None:
+        """Say once what is wrong with files."""
+        broken = each.source.broken()
+        if self._said or not (broken or each.source.left_out):
+            return
+        self._said = True
+        what = f"a file is broken: {broken[0]}" if broken else "too many curves; the further ones are left out"
+        where = each.name or "the working folder"
+        print(f"corral: the event files in {where} are not read as a whole: {what}", file=sys.stderr, flush=True)
+
+
+def watch(reports: EventReports, stop: threading.Event) -> None:
+    """Look until a report is refused or `stop` is set, and once more then."""
+    while not reports.over and not stop.wait(reports.pause):
+        reports.look()
+    if not reports.over:
+        reports.last_look()
+    reports.close()
+
+
+def sources_of(plan: Plan) -> list[NamedSource]:
+    """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names."""
+    given: dict[str, Any] = plan.report or {}
+    in_container = bool(plan.shared or plan.entry_file)
+    work = os.path.realpath(plan.work)
+    directory = plan.directory or plan.work
+    here = plan.work if in_container or _is_inside(directory, work) else directory
+    found: list[NamedSource] = []
+    if given.get("own_events"):
+        found.append(NamedSource("", EventFolder(here)))
+    for name in given.get("tensorboard", ()):
+        if "://" in name:
+            if plan.stage_command:
+                found.append(NamedSource(name.partition("://")[2].strip("/"), _remote(plan, name)))
+            else:
+                print(f"corral: the event files at {name} cannot be read by this task's runtime", file=sys.stderr)
+            continue
+        path = os.path.normpath(os.path.join(directory, name))
+        if _is_inside(path, work) or (found and _is_inside(path, os.path.realpath(here))):
+            continue  # it is looked at as a part of the working folder
+        if in_container:
+            print(f"corral: the event files in {path} are in the image, where they are not seen", file=sys.stderr)
+            continue
+        found.append(NamedSource("" if path == directory else name.strip("/"), EventFolder(path)))
+    return found
+
+
+def _remote(plan: Plan, uri: str) -> RemoteSource:
+    from corral.runtime.remote_events import RemoteEvents  # most tasks read no remote folder
+
+    return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, plan.owner)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(f"{folder}/")

@@ -1,0 +1,141 @@
+"""A task's event files are followed where the server cannot see them, and their scalars are told to it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.model.metrics import told_scalars
+from corral.monitor.series.store import OLDEST_SECONDS
+from corral.runtime import event_reports
+from corral.runtime.event_folder import EventFolder
+from corral.runtime.event_reports import EventReports, NamedSource, sources_of, watch
+from corral.runtime.peers import Api, Refused
+from corral.runtime.plan import Plan
+from tests.runtime.event_files.encoder import scalars, write
+
+NOW = 1_764_028_807.0
+ATTEMPT = "job.0.worker.0.0"
+
+
+class Server(Api):
+    """Records the calls, and fails as the test says."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.told: list[dict[str, Any]] = []
+        self.calls = 0
+        self.faults = list(faults)
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        assert (method, path) == ("POST", "/api/v3/runtime/scalars") and body is not None
+        self.calls += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        assert body["attempt"] == ATTEMPT and len(body["scalars"]) <= told_scalars.MOST_TOLD
+        self.told += body["scalars"]
+        return None
+
+
+def reports(server: Server, root: Path, now: float = NOW) -> EventReports:
+    return EventReports(server, ATTEMPT, [NamedSource("", EventFolder(str(root)))], lambda: now)
+
+
+def plan(work: Path, **more: Any) -> Plan:
+    report = {
+        "file": "",
+        "pattern": "",
+        "steps": 0,
+        "tensorboard": more.pop("tensorboard", []),
+        **more.pop("given", {}),
+    }
+    return Plan(ATTEMPT, ["true"], str(work), report=report, **more)
+
+
+def test_the_last_value_of_each_step_is_told_with_its_age(tmp_path: Path) -> None:
+    server = Server()
+    write(tmp_path / "runs", scalars((NOW - 36, "loss", 3.0), (NOW - 35, "loss", 2.0), (NOW - 5, "loss", 1.0)))
+    each = reports(server, tmp_path)
+    each.look()
+    each.look()
+    assert server.told == [
+        {"run": "runs", "tag": "loss", "ageSeconds": 35.0, "value": 2.0},
+        {"run": "runs", "tag": "loss", "ageSeconds": 5.0, "value": 1.0},
+    ]
+
+
+def test_old_and_future_values_are_not_told(tmp_path: Path) -> None:
+    server = Server()
+    write(tmp_path, scalars((NOW - 601, "loss", 3.0), (NOW + 61, "loss", 2.0), (NOW + 50, "loss", 1.0)))
+    reports(server, tmp_path).look()
+    assert [each["value"] for each in server.told] == [1.0]
+    assert event_reports.OLDEST_SECONDS == OLDEST_SECONDS and event_reports.MOST_TOLD == told_scalars.MOST_TOLD
+
+
+def test_a_server_that_is_away_is_told_later_and_many_values_in_several_calls(tmp_path: Path) -> None:
+    server = Server(OSError("no answer"))
+    points = [(NOW - 15 * step, f"tag-{tag}", float(step)) for step in range(30, 0, -1) for tag in range(60)]
+    write(tmp_path, scalars(*points))
+    each = reports(server, tmp_path)
+    each.look()
+    assert not server.told
+    each.look()
+    assert len(server.told) == 1800 and server.calls == 3
+
+
+def test_values_that_wait_for_the_server_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_reports, "_MOST_WAITING", 3)
+    server = Server()
+    write(tmp_path, scalars(*((NOW - 15 * step, "loss", float(step)) for step in range(9, 0, -1))))
+    reports(server, tmp_path).look()
+    assert [each["value"] for each in server.told] == [3.0, 2.0, 1.0]
+
+
+def test_the_last_values_are_told_when_the_command_has_ended_and_a_refusal_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop, server = threading.Event(), Server()
+    stop.set()
+    write(tmp_path, scalars((NOW - 5, "loss", 1.0)))
+    watch(reports(server, tmp_path), stop)
+    assert len(server.told) == 1
+    refused = reports(Server(Refused("the server answers 403")), tmp_path)
+    refused.look()
+    assert refused.over
+    assert "scalars of event files could not be reported: the server answers 403" in capsys.readouterr().err
+
+
+def test_a_broken_file_is_said_once_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, b"this is no event file, and long enough for a header")
+    each = reports(Server(), tmp_path, now=tmp_path.stat().st_mtime)
+    each.look()
+    each.look()
+    assert capsys.readouterr().err.count("a file is broken: the checksum of a record's length is wrong") == 1
+
+
+def test_folders_that_a_job_names_are_looked_at_under_their_names(tmp_path: Path) -> None:
+    work, data = tmp_path / "work", tmp_path / "data"
+    for folder in (work / "logs", data / "runs", data / "other"):
+        write(folder, scalars((NOW - 5, "loss", 1.0)))
+    server = Server()
+    found = sources_of(plan(work, tensorboard=["logs", str(data / "runs")], given={"own_events": True}))
+    EventReports(server, ATTEMPT, found, lambda: NOW).look()
+    assert sorted(each["run"] for each in server.told) == ["logs", str(data / "runs").strip("/")]
+
+
+def test_the_working_folder_is_left_to_the_server_where_it_reads_it(tmp_path: Path) -> None:
+    assert not sources_of(plan(tmp_path))
+    assert not sources_of(plan(tmp_path, tensorboard=["logs"]))
+    assert [each.name for each in sources_of(plan(tmp_path, given={"own_events": True}))] == [""]
+    elsewhere = plan(tmp_path / "work", directory=str(tmp_path / "data"), tensorboard=["../data", "../other"])
+    assert [each.name for each in sources_of(elsewhere)] == ["", "../other"]
+
+
+def test_a_folder_in_an_image_is_said_not_to_be_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    beside = plan(tmp_path, tensorboard=["/data/runs", "logs"], shared="/shared", given={"own_events": True})
+    assert [each.name for each in sources_of(beside)] == [""]
+    assert capsys.readouterr().err == (
+        "corral: the event files in /data/runs are in the image, where they are not seen\n"
+    )
