@@ -149,7 +149,7 @@ def test_only_hosts_of_the_list_and_its_clients_pass_the_firewall() -> None:
 def test_a_host_on_which_all_was_done_needs_nothing() -> None:
     chosen = asked()
     known = {"m": done(chosen, 1), "w": done(chosen, 2)}
-    found = plans(chosen, **known)
+    found = plans(chosen, BUNDLE, **known)
     assert [step.title for plan in found.values() for step in plan.steps if step.needed] == []
     assert differences(chosen, survey(**known), {}, (), NOW, BUNDLE) == []
 
