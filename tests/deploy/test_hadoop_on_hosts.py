@@ -29,8 +29,9 @@ MASTER, WORKER = "store1", "store2"
 SMALL = "JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What lets Java start with less processor time."""
 AS_FOUND = (
-    'find / /tmp /var/tmp -xdev -iname "*corral*" -o -xdev -iname "*hadoop*"; iptables -S; getent passwd; dpkg-query -W | cut -f 1; '
-    "cat /proc/sys/net/ipv4/ip_forward; systemctl list-unit-files --no-legend; pgrep -c java || true"
+    'find / /tmp /var/tmp -xdev -iname "*corral*" -o -xdev -iname "*hadoop*"; iptables -S; getent passwd; '
+    "dpkg-query -W | cut -f 1; cat /proc/sys/net/ipv4/ip_forward; "
+    "systemctl list-unit-files --no-legend; pgrep -c java || true"
 )
 """What a reset leaves as it was."""
 

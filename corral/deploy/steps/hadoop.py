@@ -123,7 +123,9 @@ class _Part:
         given = self.bundle.hadoop if self.bundle is not None else None
         there = self._own.programs.get(RELEASE, "")
         if given is None or there == given.digest:
-            return Step("program", "a release of Hadoop is there" if there else "install a release of Hadoop", not there)
+            return Step(
+                "program", "a release of Hadoop is there" if there else "install a release of Hadoop", not there
+            )
         return Step(
             "program", f"install Hadoop of {given.path.name}", detail=(texts.HOME,),
             call=("install_hadoop", given.digest, *self._daemons), content=listing((given,)), files=(given,),
