@@ -16,10 +16,12 @@ from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
 from corral.deploy.remote.bundle import bundle_of
 from corral.deploy.remote.bundle_file import pack, unpacked
+from corral.deploy.steps import files
 from corral.deploy.steps import hadoop_files as texts
 from corral.deploy.steps.bundle import Bundle, BundleFile
 from corral.deploy.steps.drift import differences
 from corral.deploy.steps.hadoop import RELEASE
+from corral.deploy.steps.membership import refusal_of_removal
 from corral.deploy.steps.plan import plan_of
 from corral.deploy.steps.step import HostPlan, Step
 from corral.kernel.errors import InvalidInput
@@ -142,7 +144,7 @@ def test_only_hosts_of_the_list_and_its_clients_pass_the_firewall() -> None:
     (rules,) = [each for each in plans(chosen)["w"].steps if each.title.endswith("firewall.rules")]
     lines = rules.content.decode().splitlines()
     passing = [line.split()[3] for line in lines if line.startswith("-A CORRAL-HADOOP -s")]
-    assert passing == ["10.0.0.1/32", "10.0.0.2/32", "192.168.5.0/24"]
+    assert passing == ["10.0.0.1,10.0.0.2,192.168.5.0/24"]
     assert lines[-2].startswith("-A CORRAL-HADOOP -p tcp -j REJECT")
 
 
@@ -152,6 +154,22 @@ def test_a_host_on_which_all_was_done_needs_nothing() -> None:
     found = plans(chosen, BUNDLE, **known)
     assert [step.title for plan in found.values() for step in plan.steps if step.needed] == []
     assert differences(chosen, survey(**known), {}, (), NOW, BUNDLE) == []
+
+
+def test_files_that_no_look_at_a_host_could_compare_are_refused() -> None:
+    many = ", ".join(f"p.{at}: {'v' * 3000}" for at in range(6))
+    plan = plans(asked(f"hadoop: {{master: m, properties: {{yarn-site: {{{many}}}}}}}"))["w"]
+    assert plan.bars == (
+        "its /etc/corral-hadoop/yarn-site.xml would be longer than 16384 bytes: name fewer properties, or wider networks",
+    )
+
+
+def test_a_thousand_hosts_fit_the_rules() -> None:
+    addresses = [f"10.{at // 100}.{at % 100}.{2 * (at % 100) + 1}" for at in range(1000)]
+    text = texts.rules_text(addresses, ())
+    assert len(text) < files.MOST_READ
+    named = [each for line in text.splitlines() if "-s " in line for each in line.split()[3].split(",")]
+    assert sorted(named) == sorted(addresses)
 
 
 def needed(found: HostPlan, kind: str = "service") -> list[str]:
@@ -280,3 +298,12 @@ def test_scripts_are_whole_and_content_comes_in_base64() -> None:
         script = script_of(functions, step, from_folder=True)
         assert subprocess.run(["sh", "-n"], input=script, check=False).returncode == 0
         assert not step.content or base64.encodebytes(step.content) in script
+
+
+def test_a_node_that_has_a_part_of_hadoop_is_not_removed() -> None:
+    own = of_host(2)
+    assert refusal_of_removal("w", own, lost=False) is None
+    refused = refusal_of_removal("w", done(asked(), 2), lost=False)
+    assert refused is not None and "whose data would go with the node" in refused.message
+    assert refused.remedy.endswith("corral deploy reset --host w.")
+    assert refusal_of_removal("w", own, lost=True) is not None

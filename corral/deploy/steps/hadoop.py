@@ -36,6 +36,9 @@ def bars(hosts: Hosts, host: Host, facts: Mapping[str, Facts], bundle: Bundle | 
     own = facts[host.name]
     if ":" in cluster_address(host, own):
         yield "Hadoop knows no IPv6 addresses: give it an internalAddress of IPv4"
+    for path, text in (_site(hosts, hosts.hadoop, host, facts).texts() | _rules(hosts, hosts.hadoop, facts)).items():
+        if len(text.encode()) >= files.MOST_READ:
+            yield f"its {path} would be longer than {files.MOST_READ} bytes: name fewer properties, or wider networks"
     if bundle is not None and bundle.hadoop is None and RELEASE not in own.programs:
         yield "the bundle has no Hadoop (hadoop/NAME.tar.gz), and the list asks for it"
 
@@ -45,12 +48,21 @@ def steps(hosts: Hosts, host: Host, facts: Mapping[str, Facts], bundle: Bundle |
     chosen = hosts.hadoop
     if chosen is None or not hosts.has_hadoop(host):
         return
+    yield from _Part(hosts, chosen, host, facts, bundle, _site(hosts, chosen, host, facts)).steps()
+
+
+def _site(hosts: Hosts, chosen: Hadoop, host: Host, facts: Mapping[str, Facts]) -> texts.Site:
     own = facts[host.name]
-    site = texts.Site(
+    return texts.Site(
         chosen, host, cluster_address(host, own), _master_address(hosts, chosen, facts), hosts.hadoop_folder(host),
         len(hosts.hadoop_workers), texts.offer_of(chosen, host, own.cpus, own.memory),
     )  # fmt: skip
-    yield from _Part(hosts, chosen, host, facts, bundle, site).steps()
+
+
+def _rules(hosts: Hosts, chosen: Hadoop, facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The rules of the firewall, the same on all hosts of Hadoop."""
+    addresses = [_address(host, facts) for host in hosts.hosts]
+    return {texts.RULES_FILE: texts.rules_text((each for each in addresses if _is_ip(each, 4)), chosen.clients)}
 
 
 def _master_address(hosts: Hosts, chosen: Hadoop, facts: Mapping[str, Facts]) -> str:
@@ -143,8 +155,7 @@ class _Part:
         )  # fmt: skip
 
     def _firewall(self) -> Iterator[Step]:
-        addresses = (_address(host, self.facts) for host in self.hosts.hosts)
-        rules = texts.rules_text((each for each in addresses if each and ":" not in each), self.chosen.clients)
+        (rules,) = _rules(self.hosts, self.chosen, self.facts).values()
         changed = [
             self._file(texts.RULES_FILE, rules, texts.FIREWALL),
             self._file(f"{_UNITS}/{texts.FIREWALL}.service", texts.FIREWALL_UNIT, texts.FIREWALL),
@@ -197,9 +208,9 @@ class _Part:
         return words if self._able else ()
 
 
-def _is_ip(address: str) -> bool:
+def _is_ip(address: str, version: int = 0) -> bool:
+    """Whether it is an IP address, of this version where one is given."""
     try:
-        ipaddress.ip_address(address)
+        return ipaddress.ip_address(address).version in ((version,) if version else (4, 6))
     except ValueError:
         return False
-    return True

@@ -31,6 +31,10 @@ DEVICE: Final = "yarn.io/gpu"
 _STEP_MIB: Final = 256
 """A NodeManager offers a multiple of it, so that a new kernel, which leaves some memory more or less, changes nothing."""
 _MIB: Final = 1024 * 1024
+_A_RULE: Final = 100
+"""Networks that a line of the firewall's rules has."""
+_LEAST_HEAP: Final = 128
+"""MiB of a daemon's heap."""
 _OPENED: Final = ("java.lang", "java.io", "java.util", "java.net")
 """Packages of Java 17 whose internals Hadoop reads."""
 _PARTS: Final = ("common", "hdfs", "yarn", "mapreduce")
@@ -74,7 +78,7 @@ class Site:
     """How many hosts have a DataNode."""
     offer: Offer
 
-    def texts(self) -> Mapping[str, str]:
+    def texts(self) -> dict[str, str]:
         """The settings of all daemons on the host, by path."""
         own = {
             "core-site": self._core(), "hdfs-site": self._hdfs(), "yarn-site": self._yarn(),
@@ -220,6 +224,7 @@ def unit_text(daemon: str, heap: str) -> str:
     """The unit of a daemon. Containers outlive their NodeManager, which finds them again."""
     title, main = _MAINS[daemon]
     heap_mib = parse_memory(heap) // _MIB if daemon in (NAME_NODE, RESOURCE_MANAGER) and heap else 512
+    heap_mib = max(heap_mib, _LEAST_HEAP)
     node = "Delegate=yes\nKillMode=process\nTasksMax=infinity\n" if daemon == NODE_MANAGER else ""
     after = {RESOURCE_MANAGER: f" {ZOOKEEPER}.service {NAME_NODE}.service"}.get(daemon, "")
     return f"""{MARK}[Unit]
@@ -266,9 +271,10 @@ WantedBy=multi-user.target
 
 def rules_text(addresses: Iterable[str], clients: Sequence[str]) -> str:
     """The rules of Hadoop's ports: the hosts of the list and further clients may call, and nobody else."""
-    known = [str(ipaddress.ip_network(each)) for each in addresses]
-    allowed = sorted({*known, *clients})
-    rows = "".join(f"-A CORRAL-HADOOP -s {each} -j RETURN\n" for each in allowed)
+    networks = ipaddress.collapse_addresses(ipaddress.IPv4Network(each) for each in (*addresses, *clients))
+    allowed = [str(each).removesuffix("/32") for each in networks]
+    parts = (",".join(allowed[at : at + _A_RULE]) for at in range(0, len(allowed), _A_RULE))
+    rows = "".join(f"-A CORRAL-HADOOP -s {part} -j RETURN\n" for part in parts)
     return (
         f"{MARK}*filter\n:CORRAL-HADOOP - [0:0]\n-A CORRAL-HADOOP -i lo -j RETURN\n{rows}"
         "-A CORRAL-HADOOP -p tcp -j REJECT --reject-with tcp-reset\nCOMMIT\n"
