@@ -31,7 +31,8 @@ _GUARD: Final = 600
 
 def missing() -> str:
     """What a bundle lacks on this machine, "" when nothing."""
-    return roots.missing() or jars.missing()
+    curl = "" if shutil.which("curl") else "the Debian package curl is not installed"
+    return roots.missing() or jars.missing() or curl
 
 
 def bundle() -> Path:
