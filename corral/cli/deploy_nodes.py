@@ -241,11 +241,11 @@ def _removed(
 ) -> Change:  # fmt: skip
     from corral.deploy.checks.connection import Refusal
     from corral.deploy.checks.ours import made_by_up
-    from corral.deploy.steps.membership import Change, steps_of_removal
+    from corral.deploy.steps.membership import Change, refusal_of_removal, steps_of_removal
 
     seen = survey.seen.get(host.name)
-    if lost and seen is not None:
-        return Change(host.name, "left out", (), Refusal("it answers, so it is not lost", "Leave out --lost."))
+    if seen is not None and (refusal := refusal_of_removal(host.name, seen.facts, lost=lost)) is not None:
+        return Change(host.name, "left out", (), refusal)
     if not lost and seen is None:
         refusal = survey.refusals[host.name]
         remedy = f"{refusal.remedy} If the machine is gone: --lost takes it out of Kubernetes alone."

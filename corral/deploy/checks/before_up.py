@@ -10,9 +10,9 @@ from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.findings import FAILURE, Finding, Reporter
 from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import is_node
-from corral.deploy.checks.port_rules import OF_KUBERNETES, ports_of, purpose_of
+from corral.deploy.checks.port_rules import OF_HADOOP, OF_KUBERNETES, ports_of, purpose_of
 from corral.deploy.checks.report import Survey, findings_of
-from corral.deploy.hosts.reader import CONTROL_PLANE, Hosts
+from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 STOPPING: Final = (
     "sudo", "os", "kernel", "cgroups", "clock", "disk", "dns", "modules", "remains", "names", "addresses", "ports",
@@ -35,9 +35,14 @@ def refusals_before_up(
     found: dict[str, list[Finding]] = {}
     for each in _stopping(hosts, survey, checks, of_nodes) if ALL not in skipped else ():
         host = hosts.named(each.host)
-        if each.check not in skipped and host is not None and in_kubernetes(host):
+        if each.check not in skipped and host is not None and _is_worked_on(hosts, host):
             found.setdefault(each.host, []).append(each)
     return {name: _refusal(findings) for name, findings in found.items()}
+
+
+def _is_worked_on(hosts: Hosts, host: Host) -> bool:
+    """Whether `up` installs something on a host."""
+    return in_kubernetes(host) or hosts.has_hadoop(host)
 
 
 def needs_ports(survey: Survey, names: Collection[str], skipped: Collection[str]) -> bool:
@@ -65,7 +70,8 @@ def _stopping(
     for host in hosts.hosts:
         own = survey.seen.get(host.name)
         if own is not None:
-            ports = [port for port in ports_of(host) if port in OF_KUBERNETES]
+            needed = OF_KUBERNETES | (OF_HADOOP if hosts.has_hadoop(host) else frozenset())
+            ports = [port for port in ports_of(host) if port in needed]
             yield from taken_ports(Reporter(host.name), host.name, own.facts, survey.trial, ports)
     yield from _closed(hosts, nodes, survey.trial)
 

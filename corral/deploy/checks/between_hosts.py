@@ -12,8 +12,8 @@ from typing import Final
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
 from corral.deploy.checks.on_a_host import in_kubernetes
-from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, is_node, made_by_up
-from corral.deploy.checks.port_rules import VXLAN, Call, calls_among, ports_of, ports_of_parts, purpose_of
+from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, has_hadoop, is_node, made_by_up
+from corral.deploy.checks.port_rules import OF_HADOOP, VXLAN, Call, calls_among, ports_of, ports_of_parts, purpose_of
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
 LEAST_MTU: Final = 1280
@@ -235,7 +235,8 @@ def taken_ports(
 ) -> Iterator[Finding]:  # fmt: skip
     """Those of a host's ports that another program has; what kubeadm began there, and another cluster, have their own."""
     its_own = begun(own) or (own.leftovers and not made_by_up(own))
-    for port in () if its_own else ports:
+    others = () if its_own else ports
+    for port in (each for each in others if each not in OF_HADOOP or not has_hadoop(own)):
         if trial.bound.get((name, port)) == "taken":
             message = f"another program listens at port {port}, which {purpose_of(port)} needs"
             yield tell.fail("ports", message, _find_listener(port))

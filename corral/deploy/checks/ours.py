@@ -16,6 +16,8 @@ BALANCER_FILE, BALANCER_UNIT_FILE = "/etc/kubernetes/corral-balancer.cfg", "/etc
 LOOPBACK: Final = "127.0.0.1"
 """The address of a host's own balancer."""
 _SERVER: Final = re.compile(r"^  server (\S{1,300}) \[?([0-9A-Za-z.:-]{1,300}?)\]?:[0-9]{1,5}$", re.MULTILINE)
+HADOOP_FILE: Final = "/etc/corral-hadoop/java.options"
+"""The first file of Hadoop that `up` writes."""
 UNFINISHED_NODE: Final = "kubeadm"
 """What a host keeps a mark of while kubeadm has begun and not ended."""
 
@@ -34,6 +36,11 @@ def begun(own: Facts) -> bool:
 def is_node(own: Facts) -> bool:
     """Whether a host has joined a cluster by `up`, begun and ended."""
     return made_by_up(own) and KUBELET in own.leftovers and UNFINISHED_NODE not in own.unfinished
+
+
+def has_hadoop(own: Facts) -> bool:
+    """Whether `up` has begun Hadoop on a host, so that listeners at its ports are its own."""
+    return HADOOP_FILE in own.files
 
 
 def balanced_servers(own: Facts) -> dict[str, str]:

@@ -36,6 +36,8 @@ VXLAN: Final = 8472
 """The UDP port of the pods' network, which all nodes send to each other."""
 OF_KUBERNETES: Final = frozenset({6443, 2379, 2380, 10250})
 """The ports that a cluster of Kubernetes needs."""
+OF_HADOOP: Final = frozenset({8020, 9866, 8032, 8041})
+"""Those that Hadoop needs."""
 
 
 class Call(NamedTuple):

@@ -48,6 +48,11 @@ PATTERN_MEANINGS[_KEY] = "the path of a file, without control characters"
 _IMAGE: Final = r"^[a-z0-9][a-z0-9._:/-]{0,250}:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 PATTERN_MEANINGS[_IMAGE] = "an image with its tag, such as registry.example/corral:0.1.0"
 
+_PROPERTY: Final = r"^[A-Za-z][A-Za-z0-9._/*-]*$"
+PATTERN_MEANINGS[_PROPERTY] = "the name of a property, such as dfs.replication"
+_VALUE: Final = r"^[^\x00-\x1f\x7f]*$"
+PATTERN_MEANINGS[_VALUE] = "a value on one line, without control characters"
+
 Role = Literal["control-plane", "worker", "storage", "hadoop"]
 Vendor = Literal["nvidia", "amd", "ascend"]
 
@@ -131,6 +136,12 @@ Image = Annotated[str, Field(max_length=400, pattern=_IMAGE), BeforeValidator(wr
 Path = Annotated[str, Field(min_length=1, max_length=1000, pattern=_KEY)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 User = Annotated[str, Field(min_length=1, max_length=32, pattern=_USER), BeforeValidator(written)]
+
+
+HadoopFile = Literal["core-site", "hdfs-site", "yarn-site", "capacity-scheduler"]
+PropertyName = Annotated[str, Field(max_length=300, pattern=_PROPERTY)]
+PropertyValue = Annotated[str, Field(max_length=4000, pattern=_VALUE), BeforeValidator(written)]
+HadoopProperties = Annotated[dict[PropertyName, PropertyValue], Field(max_length=200)]
 
 
 class Ssh(SpecModel):
@@ -266,6 +277,54 @@ class Monitoring(SpecModel):
     )
 
 
+class HadoopNode(SpecModel):
+    """What the NodeManager of one host offers, where it is not what its kind of machine says."""
+
+    cpu: Cpu = Field("", description='Processors for containers, such as "16".')
+    memory: Memory = Field("", description='Memory for containers, such as "64Gi".')
+    devices: Annotated[int, Field(ge=0, le=1024)] | None = Field(None, description="Devices for containers.")
+
+
+class Hadoop(SpecModel):
+    """HDFS, YARN and ZooKeeper as services of the system, on hosts of the role hadoop."""
+
+    master: Name = Field(description="The host that runs the NameNode, the ResourceManager and ZooKeeper.")
+    workers: Annotated[list[Name], Field(min_length=1, max_length=MOST_HOSTS)] | None = Field(
+        None,
+        description="The hosts that run a DataNode and a NodeManager each; without it all of the role hadoop but the "
+        "master, or the master where it is the only one.",
+    )
+    folder: Folder = Field(
+        "", description="The folder that corral-hadoop is made in; without it the host's dataFolder, else /var/lib."
+    )
+    user: User = Field("corral", description="Corral's own user in Hadoop, who may act for others.")
+    queue: Name = Field(
+        "corral", description="The queue of the capacity scheduler that is Corral's; another is default."
+    )
+    share: Annotated[int, Field(ge=1, le=99)] = Field(
+        90, description="Percent of the cluster that Corral's queue is given; it may use what the other one leaves."
+    )
+    replication: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="Copies of each block of HDFS; without it three, or as many as there are workers."
+    )
+    heap: Memory = Field("1Gi", description="Memory of the NameNode's and of the ResourceManager's Java, each.")
+    reserved: Memory = Field(
+        "2Gi",
+        description="Memory of each host that its NodeManager does not offer, where nodes do not say how much it does.",
+    )
+    nodes: Annotated[dict[Name, HadoopNode], Field(max_length=MOST_HOSTS)] = Field(
+        {},
+        description="What NodeManagers offer, by host; without it what the kind of machine, or the machine itself, has.",
+    )
+    clients: Annotated[list[Subnet], Field(max_length=100)] = Field(
+        [], description="Addresses or networks that may call Hadoop besides the hosts of this list; others are refused."
+    )
+    properties: Annotated[dict[HadoopFile, HadoopProperties], Field(max_length=4)] = Field(
+        {},
+        description="Further properties by file (core-site, hdfs-site, yarn-site, capacity-scheduler), over Corral's own.",
+    )
+
+
 class Volume(SpecModel):
     """A folder of a host as a local volume of Kubernetes, for one claim of the class corral-local."""
 
@@ -315,4 +374,8 @@ class HostsDocument(SpecModel):
     )
     monitoring: Monitoring | None = Field(
         None, description="Prometheus and Alertmanager in the cluster; without it there are none."
+    )
+    hadoop: Hadoop | None = Field(
+        None,
+        description="HDFS and YARN on the hosts of the role hadoop; without it nothing is installed for that role.",
     )

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from corral.deploy.hosts.document import (
     Corral,
+    Hadoop,
     HostEntry,
     HostsDocument,
     Kubernetes,
@@ -28,6 +29,7 @@ SSH_PORT: Final = 22
 DATA_FOLDER: Final = "/var/lib"
 """Where the folders of data are made on a host that has no folder for data."""
 CONTROL_PLANE: Final = "control-plane"
+HADOOP: Final = "hadoop"
 _CONTROL_PLANES: Final = (0, 1, 3, 5)
 """How many hosts may be the control plane: with an even number the loss of half of them ends it."""
 
@@ -67,6 +69,26 @@ class Hosts:
     certificate: str = ""
     """The chain (PEM) that the list gives to the portal, once its file is read."""
     monitoring: Monitoring | None = None
+    hadoop: Hadoop | None = None
+
+    @property
+    def hadoop_workers(self) -> tuple[str, ...]:
+        """The names of the hosts that run a DataNode and a NodeManager."""
+        if self.hadoop is None:
+            return ()
+        if self.hadoop.workers is not None:
+            return tuple(self.hadoop.workers)
+        others = tuple(host.name for host in self.hosts if HADOOP in host.roles and host.name != self.hadoop.master)
+        return others or (self.hadoop.master,)
+
+    def has_hadoop(self, host: Host) -> bool:
+        """Whether a host runs a part of Hadoop."""
+        return self.hadoop is not None and host.name in (self.hadoop.master, *self.hadoop_workers)
+
+    def hadoop_folder(self, host: Host) -> str:
+        """The folder of Hadoop's data on a host."""
+        above = (self.hadoop.folder if self.hadoop else "") or host.data_folder or DATA_FOLDER
+        return f"{above.rstrip('/')}/corral-hadoop"
 
     @property
     def monitoring_folder(self) -> str:
@@ -120,9 +142,14 @@ def _read(source: Source) -> Hosts:
     if problems:
         raise SpecError(problems)
     whole = Hosts(
-        document.cluster, hosts, document.kubernetes, document.corral, document.volumes, monitoring=document.monitoring
-    )
-    problems = [*_of_volumes(source, document, whole), *_of_monitoring(source, document, whole)]
+        document.cluster, hosts, document.kubernetes, document.corral, document.volumes,
+        monitoring=document.monitoring, hadoop=document.hadoop,
+    )  # fmt: skip
+    problems = [
+        *_of_volumes(source, document, whole),
+        *_of_monitoring(source, document, whole),
+        *_of_hadoop(source, document, whole),
+    ]
     if problems:
         raise SpecError(problems)
     return whole
@@ -243,6 +270,33 @@ def _of_monitoring(source: Source, document: HostsDocument, whole: Hosts) -> Ite
     if document.corral is not None and document.corral.host == chosen.host and _overlap(f"{own}/", f"{corrals}/"):
         message = f"{own} and {corrals} of Corral's data overlap"
         yield source.problem(("monitoring", "folder" if chosen.folder else "host"), message)
+
+
+def _of_hadoop(source: Source, document: HostsDocument, whole: Hosts) -> Iterator[Problem]:
+    """Hosts of Hadoop that are none of the role; a worker named twice."""
+    chosen = document.hadoop
+    if chosen is None:
+        return
+    workers = tuple(chosen.workers or ())
+    named: list[tuple[tuple[str | int, ...], str]] = [
+        (("hadoop", "master"), chosen.master),
+        *((("hadoop", "workers", at), name) for at, name in enumerate(workers)),
+        *((("hadoop", "nodes", name), name) for name in chosen.nodes),
+    ]
+    for path, name in named:
+        host = whole.named(name)
+        if host is None:
+            hint = did_you_mean(name, document.hosts)
+            yield source.problem(path, f"there is no {describe(name)} below hosts{hint}")
+        elif HADOOP not in host.roles:
+            yield source.problem(path, f"{name} has not the role hadoop")
+    if len(set(workers)) < len(workers):
+        yield source.problem(("hadoop", "workers"), "a host is repeated")
+    for at, network in enumerate(chosen.clients):
+        if ":" in network:
+            yield source.problem(("hadoop", "clients", at), "Hadoop knows no IPv6 addresses")
+    if chosen.queue == "default":
+        yield source.problem(("hadoop", "queue"), "default is the queue of all others: choose another name")
 
 
 def _nodes(hosts: tuple[Host, ...]) -> set[str]:

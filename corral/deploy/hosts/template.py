@@ -64,6 +64,11 @@ kubernetes:
 #   prometheus: registry.example/prometheus:3.5.0
 #   alertmanager: registry.example/alertmanager:0.28.1
 #   # retentionDays: 90             # 30 without it
+#
+# HDFS and YARN on the hosts of the role hadoop, once a bundle has a release.
+# hadoop:
+#   master: store1                  # NameNode, ResourceManager and ZooKeeper
+#   # clients: [10.0.0.5]           # may call it besides these hosts
 """
 
 

@@ -1,4 +1,4 @@
-"""Read a bundle: a folder with `bin`, `cni`, `images` and, if wanted, `packages`, from which a cluster is installed."""
+"""Read a bundle: a folder with `bin`, `cni`, `images` and, if wanted, `packages`; or one with Hadoop alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Final
 from corral.deploy.steps.bundle import (
     CHART,
     CHART_NAME,
+    HADOOP,
     HELM,
     KUBERNETES,
     PLUGINS,
@@ -39,9 +40,12 @@ _ARCHITECTURES: Final = {62: "x86_64", 183: "aarch64"}
 
 
 def bundle_of(folder: Path) -> Bundle:
-    """The programs and images of a bundle. Raises NotFound or InvalidInput."""
+    """The programs and images of a bundle; it may have Hadoop alone. Raises NotFound or InvalidInput."""
     if not folder.is_dir():
         raise NotFound("no-such-folder", f"There is no folder {folder}.")
+    hadoop = _hadoop(folder / HADOOP)
+    if hadoop is not None and not (folder / "bin").exists():
+        return Bundle("", (), (), hadoop=hadoop)
     wanted = (("bin", (*RUNTIME, *KUBERNETES), PROGRAMS), ("cni", PLUGINS, PLUGINS_FOLDER))
     programs = [
         (_present(folder / part / name), f"{target}/{name}") for part, names, target in wanted for name in names
@@ -57,7 +61,15 @@ def bundle_of(folder: Path) -> Bundle:
         raise InvalidInput("large-bundle", f"The files of {folder} are larger than {MOST_BYTES >> 30} GiB.")
     arch = _architecture([path for path, _ in programs] + ([helm.path] if helm else []))
     archives = tuple(ImageArchive(_file(path, name), images_of(path)) for path, name in images)
-    return Bundle(arch, tuple(_file(path, target) for path, target in programs), archives, helm, chart)
+    return Bundle(arch, tuple(_file(path, target) for path, target in programs), archives, helm, chart, hadoop)
+
+
+def _hadoop(folder: Path) -> BundleFile | None:
+    """The archive of a release of Hadoop, if there is one. Raises InvalidInput for several."""
+    found = sorted(folder.glob("*.tar.gz")) if folder.is_dir() else []
+    if len(found) > 1:
+        raise InvalidInput("odd-bundle", f"{folder} has {len(found)} archives: leave one release of Hadoop there.")
+    return _file(found[0], found[0].name) if found else None
 
 
 def _present(path: Path) -> Path:

@@ -42,13 +42,13 @@ make_folder() {
 }
 
 # write_file PATH DIGEST [UNFINISHED]: the content comes in base64. DIGEST is that of the file that was seen, none, or any.
-# UNFINISHED is what is to be done because of it, such as the restart of a service. What was there before the first change
+# UNFINISHED is what is to be done because of it, such as the restart of services. What was there before the first change
 # is kept. A new config.toml is root's alone, as containerd's may hold the credentials of registries.
 write_file() {
   now=none
   [ ! -e "$1" ] || now=$(digest "$1")
   [ "$2" = any ] || [ "$2" = "$now" ] || { echo 'corral: changed'; return 1; }
-  [ $# -lt 3 ] || unfinished "$3" || return
+  for mark in ${3-}; do unfinished "$mark" || return; done
   beside=$1.corral-new
   make_folder "${1%/*}" && keep "$1" || return
   case $1 in */config.toml | */corral-values.yaml) mode=600 ;; *) mode=644 ;; esac
@@ -496,7 +496,7 @@ until_answered() {
 
 # Take back what `up` made here, the last first; what is written down goes at the end, so it can be begun again.
 reset_host() {
-  unfinished reset || return
+  unfinished reset && reset_hadoop || return
   if [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
   for service in corral-balancer kubelet containerd; do
     ! grep -qxF "/etc/systemd/system/$service.service" "$STATE/made" || [ ! -e "/etc/systemd/system/$service.service" ] ||

@@ -137,10 +137,10 @@ software() {
   programs
   for path in /var/lib/corral/unfinished/*; do
     [ -e "$path" ] && say unfinished "${path##*/}"
-  done | head -n 16
+  done | head -n 40
   for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
   has dpkg-query && dpkg-query -W -f '${Package} ${Status} ${Version}\n' conntrack ethtool iptables kmod socat haproxy \
-    containerd nfs-common 2>/dev/null | sed -n 's/^\([^ ]*\) install ok installed /package=\1 /p'
+    containerd nfs-common default-jre-headless python3 2>/dev/null | sed -n 's/^\([^ ]*\) install ok installed /package=\1 /p'
   has systemctl && units
   for module in overlay br_netfilter; do
     if [ $module = br_netfilter ] && [ -d /proc/sys/net/bridge ]; then say module "$module loaded"
@@ -163,17 +163,20 @@ programs() {
     [ -f "$path" ] && [ -r "$path" ] && [ $# -lt 64 ] && set -- "$@" "$path"
   done
   [ $# = 0 ] || digests "$@" | while read -r sum path; do say program "$path $sum"; done
+  [ -r /opt/corral-hadoop/release ] && say program "/opt/corral-hadoop/release $(line_of /opt/corral-hadoop/release)"
 }
 
 # One question to systemd for all units: their words are those of is-active and is-enabled. Drop-ins of all services of a
 # system, in a folder service.d, are the system's own.
 units() {
   limited systemctl show -p Id,ActiveState,UnitFileState,DropInPaths,NeedDaemonReload containerd.service docker.service \
-    kubelet.service corral-balancer.service crio.service firewalld.service ufw.service 2>/dev/null | awk -F = '
+    kubelet.service corral-balancer.service crio.service firewalld.service ufw.service corral-hadoop-firewall.service \
+    corral-zookeeper.service corral-namenode.service corral-resourcemanager.service corral-datanode.service \
+    corral-nodemanager.service 2>/dev/null | awk -F = '
     function tell(  count, paths, at) {
       if (name && starts) {
         print "service=" name " " (runs ? runs : "unknown") " " starts
-        if (name ~ /^(containerd|kubelet|corral-balancer)$/) {
+        if (name ~ /^(containerd|kubelet|corral-[a-z-]+)$/) {
           count = split(dropins, paths, " ")
           for (at = 1; at <= count && at <= 32; at++)
             if (index(paths[at], "/" name ".service.d/") && paths[at] ~ /^[!-~]+$/) print "dropin=" name " " paths[at]
@@ -227,7 +230,10 @@ for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/co
   /etc/kubernetes/corral-network.yaml /etc/kubernetes/corral-data /etc/kubernetes/corral-values.yaml \
   /etc/kubernetes/corral-volumes /etc/kubernetes/corral-volumes.yaml \
   /etc/kubernetes/corral-balancer.cfg /etc/systemd/system/corral-balancer.service \
-  /etc/cni/net.d/10-flannel.conflist /etc/fstab; do
+  /etc/cni/net.d/10-flannel.conflist /etc/fstab /etc/corral-hadoop/* /etc/systemd/system/corral-hadoop-firewall.service \
+  /etc/systemd/system/corral-zookeeper.service /etc/systemd/system/corral-namenode.service \
+  /etc/systemd/system/corral-resourcemanager.service /etc/systemd/system/corral-datanode.service \
+  /etc/systemd/system/corral-nodemanager.service; do
   [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 -w 0)"
 done
 for path in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do

@@ -5,12 +5,26 @@ ADMIN=/etc/kubernetes/admin.conf
 
 main() {
   printf 'corral-status begin 1\n'
-  unit containerd "$(containerd --version 2>/dev/null | awk '{ print $3 }')"
-  unit kubelet "$(kubelet --version 2>/dev/null | awk '{ print $2 }')"
+  # A host that has Hadoop alone is no node.
+  if [ ! -e /etc/systemd/system/corral-hadoop-firewall.service ] || [ -e /etc/systemd/system/kubelet.service ]; then
+    unit containerd "$(containerd --version 2>/dev/null | awk '{ print $3 }')"
+    unit kubelet "$(kubelet --version 2>/dev/null | awk '{ print $2 }')"
+  fi
   [ ! -e /etc/systemd/system/corral-balancer.service ] ||
     unit corral-balancer "$(haproxy -v 2>/dev/null | awk 'NR == 1 { print $3 }')"
+  for service in corral-hadoop-firewall corral-zookeeper corral-namenode corral-resourcemanager corral-datanode \
+    corral-nodemanager; do
+    [ ! -e "/etc/systemd/system/$service.service" ] || unit "$service" "$(hadoop_version)"
+  done
   [ ! -e $ADMIN ] || cluster
   printf 'corral-status end 1\n'
+}
+
+# The version that the jar of a release has in its name.
+hadoop_version() {
+  for path in /opt/corral-hadoop/share/hadoop/common/hadoop-common-*.jar; do
+    case $path in *-tests.jar | *'*'*) ;; *) path=${path##*/hadoop-common-} && printf '%s\n' "${path%.jar}" && return ;; esac
+  done
 }
 
 unit() {

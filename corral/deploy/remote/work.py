@@ -31,7 +31,7 @@ _SECONDS: Final = 2400
 """Seconds that a step may take; those of packages have bounds of their own below it."""
 _MOST_OUTPUT: Final = 4 * 1024 * 1024
 _MOST_PACKAGES: Final = 256 * 1024 * 1024
-_FUNCTIONS: Final = Path(__file__).with_name("do.sh")
+_FUNCTIONS: Final = tuple(Path(__file__).with_name(name) for name in ("do.sh", "hadoop.sh"))
 _PACKAGE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~%:-]{0,200}\.deb")
 Told = Callable[[str, str], None]
 """Called with a host's name and what is done there now, or came of it."""
@@ -85,7 +85,7 @@ async def do_steps_over(
 ) -> dict[str, Outcome]:  # fmt: skip
     """The same over connections that the caller keeps."""
     places = asyncio.Semaphore(AT_ONCE)
-    functions = _FUNCTIONS.read_text(encoding="utf-8")
+    functions = "".join(path.read_text(encoding="utf-8") for path in _FUNCTIONS)
     starts = Starts()
     for plan in plans.values():
         if _starts(plan):

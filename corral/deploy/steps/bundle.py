@@ -15,6 +15,8 @@ PLUGINS: Final = ("bridge", "flannel", "host-local", "loopback", "portmap")
 """The CNI plugins that flannel and containerd call."""
 HELM, CHART, CHART_NAME = "bin/helm", "charts/corral.tgz", "corral.tgz"
 """What a bundle has for Corral itself, and the chart's name on a host."""
+HADOOP: Final = "hadoop"
+"""The folder of a bundle that has the archive of a release of Hadoop."""
 PROGRAMS: Final = "/usr/local/bin"
 PLUGINS_FOLDER: Final = "/opt/cni/bin"
 _OF_CONTROL_PLANES: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
@@ -41,7 +43,7 @@ class ImageArchive:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """All that is installed on hosts, of one architecture, as `uname -m` says it."""
+    """All that is installed on hosts, of one architecture, as `uname -m` says it; one of Hadoop alone fits all, ""."""
 
     arch: str
     programs: tuple[BundleFile, ...]
@@ -49,6 +51,8 @@ class Bundle:
     helm: BundleFile | None = None
     chart: BundleFile | None = None
     """Corral's chart, packed by `helm package`."""
+    hadoop: BundleFile | None = None
+    """The archive of a release of Hadoop."""
 
     @property
     def images(self) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ MANIFEST: Final = "manifest.json"
 MOST_MANIFEST: Final = 4 * 1024 * 1024
 WHEELS: Final = "wheels"
 """The folder of Corral's own programs for people's machines; no host is sent them."""
-FOLDERS: Final = ("bin", "cni", "images", "packages", "charts", WHEELS)
+FOLDERS: Final = ("bin", "cni", "images", "packages", "charts", "hadoop", WHEELS)
 MOST_FILES: Final = 2000
 MOST_BYTES: Final = 16 * 1024**3
 """Bytes of one file, and of all together."""
@@ -61,6 +61,7 @@ class BundleManifest:
     """All files of a bundle by their paths, for one architecture."""
 
     architecture: str
+    """"" where it has Hadoop alone, which is of none."""
     made: str
     """When, in UTC."""
     files: Mapping[str, Entry]
@@ -103,7 +104,7 @@ def manifest_of(text: bytes) -> BundleManifest:
         if found.get("version") != _VERSION:
             raise ValueError("another version of Corral wrote it")
         architecture, made, files = found["architecture"], found["made"], found["files"]
-        if architecture not in ("x86_64", "aarch64"):
+        if architecture not in ("x86_64", "aarch64", ""):
             raise ValueError("its architecture is odd")
         if not (isinstance(made, str) and _WHEN.fullmatch(made)):
             raise ValueError("its time is odd")

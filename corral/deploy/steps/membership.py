@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from corral.deploy.checks.connection import Refusal
+from corral.deploy.checks.facts import Facts
+from corral.deploy.checks.ours import has_hadoop
 from corral.deploy.steps.kubeadm import CLOSED
 from corral.deploy.steps.outcome import last_error
 from corral.deploy.steps.step import HostPlan
@@ -109,6 +111,18 @@ def steps_of_removal(name: str, nodes: Mapping[str, Node], *, stands: bool, lost
         return (FORGET,) if there else ()
     steps = [*((EMPTY,) if there and stands else ()), *((RESET,) if stands else ()), *((FORGET,) if there else ())]
     return tuple(steps)
+
+
+def refusal_of_removal(name: str, own: Facts, *, lost: bool) -> Refusal | None:
+    """Why a host that answers is not taken out of the cluster; None where it may be."""
+    if lost:
+        return Refusal("it answers, so it is not lost", "Leave out --lost.")
+    if has_hadoop(own):
+        return Refusal(
+            "it has a part of Hadoop, whose data would go with the node",
+            f"Once HDFS has its blocks elsewhere: corral deploy reset --host {name}.",
+        )
+    return None
 
 
 def refusal_of_validation(output: str, state: str = "has joined and is not offered") -> Refusal:

@@ -10,8 +10,8 @@ from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import KUBELET
 from corral.deploy.checks.report import Survey
-from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
-from corral.deploy.steps import balancer, files
+from corral.deploy.hosts.reader import CONTROL_PLANE, HADOOP, Host, Hosts
+from corral.deploy.steps import balancer, files, hadoop
 from corral.deploy.steps.bundle import PROGRAMS, Bundle
 from corral.deploy.steps.installation import installation_of
 from corral.deploy.steps.node import node_steps, started, upgrade_steps
@@ -21,8 +21,6 @@ PACKAGES: Final = ("conntrack", "ethtool", "iptables", "kmod", "socat")
 INSTALL: Final = "install_packages"
 """The function of `do.sh` that installs packages."""
 _FSTAB: Final = "/etc/fstab"
-_UNPLANNED: Final = ("storage", "hadoop")
-"""Roles whose own steps are not planned yet."""
 
 
 def plan_of(hosts: Hosts, survey: Survey, bundle: Bundle | None = None) -> tuple[HostPlan, ...]:
@@ -43,10 +41,15 @@ def upgrade_plan_of(hosts: Hosts, survey: Survey, bundle: Bundle) -> tuple[HostP
     return tuple(_upgrade_plan(hosts, host, first, facts, bundle) for host in order if host.name in facts)
 
 
+def is_worked_on(hosts: Hosts, host: Host) -> bool:
+    """Whether `up` installs something on a host."""
+    return in_kubernetes(host) or hosts.has_hadoop(host)
+
+
 def _upgrade_plan(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], bundle: Bundle) -> HostPlan:
     own = facts[host.name]
     bars = tuple(_bars(hosts, host, own, bundle, upgrade=True))
-    steps = (*_system(hosts, own), *upgrade_steps(hosts, host, first, facts, bundle))
+    steps = (*_packages(hosts, host, own), *_system(own), *upgrade_steps(hosts, host, first, facts, bundle))
     return HostPlan(host.name, host.roles, steps, bars, (), bars)
 
 
@@ -64,7 +67,7 @@ def first_plane(hosts: Hosts, facts: Mapping[str, Facts]) -> str:
 def _host_plan(
     hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], survey: Survey, bundle: Bundle | None
 ) -> HostPlan:
-    notes = tuple(f"Steps for the role {role} are not planned yet." for role in host.roles if role in _UNPLANNED)
+    notes = tuple(_notes(hosts, host))
     if host.name not in facts:
         refusal = survey.refusals.get(host.name)
         bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
@@ -72,12 +75,22 @@ def _host_plan(
     own = facts[host.name]
     asked = installation_of(hosts, first, facts) if host.name == first else None
     lacking = tuple(asked.missing(bundle)) if asked is not None and bundle is not None else ()
-    bars = (*_bars(hosts, host, own, bundle), *lacking, *_unsafe(hosts, host, first, facts))
+    bars = (
+        *_bars(hosts, host, own, bundle), *lacking, *_unsafe(hosts, host, first, facts),
+        *hadoop.bars(hosts, host, facts, bundle),
+    )  # fmt: skip
     obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
-    if not in_kubernetes(host):
-        return HostPlan(host.name, host.roles, (), obstacles, notes, bars)
-    steps = (*_system(hosts, own), *node_steps(hosts, host, first, facts, bundle))
+    packages = _packages(hosts, host, own) if is_worked_on(hosts, host) else ()
+    of_kubernetes = (*_system(own), *node_steps(hosts, host, first, facts, bundle)) if in_kubernetes(host) else ()
+    steps = (*packages, *of_kubernetes, *hadoop.steps(hosts, host, facts, bundle))
     return HostPlan(host.name, host.roles, steps, obstacles, notes, bars)
+
+
+def _notes(hosts: Hosts, host: Host) -> Iterator[str]:
+    if "storage" in host.roles:
+        yield "Steps for the role storage are not planned yet."
+    if HADOOP in host.roles and hosts.hadoop is None:
+        yield "The list has no section hadoop, so nothing is installed for the role hadoop."
 
 
 def _bars(
@@ -86,7 +99,7 @@ def _bars(
     """What on a host itself keeps its steps from being done."""
     if own.sudo not in ("root", "free"):
         yield f"sudo asks {own.user} for a password, or is not there"
-    if not in_kubernetes(host):
+    if not is_worked_on(hosts, host):
         return
     if own.manager != "apt-get":
         yield f"packages are planned for apt-get, and it has {own.manager or 'no package manager'}"
@@ -94,12 +107,15 @@ def _bars(
         yield "it has no systemd"
     if len(own.files.get(_FSTAB, b"")) >= files.MOST_READ:
         yield f"its {_FSTAB} is too long to be changed: make it shorter than {files.MOST_READ} bytes"
-    if bundle is not None:
+    if bundle is not None and in_kubernetes(host):
         yield from _unfit(hosts, own, bundle, upgrade=upgrade)
 
 
 def _unfit(hosts: Hosts, own: Facts, bundle: Bundle, *, upgrade: bool) -> Iterator[str]:
     """Why the programs of a bundle cannot be those of a host."""
+    if not bundle.programs:
+        yield "the bundle has Hadoop alone, and it is a node of Kubernetes"
+        return
     if own.arch != bundle.arch:
         yield f"the bundle is for {bundle.arch}, and it is {own.arch}"
     wanted = f"v{hosts.kubernetes.version}"
@@ -129,15 +145,20 @@ def _unsafe(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) ->
         yield f"{' and '.join(silent)} may have the cluster already, and was not reached"
 
 
-def packages_of(hosts: Hosts) -> tuple[str, ...]:
-    """The packages that each node needs."""
-    return (*PACKAGES, *((balancer.PACKAGE,) if balancer.is_needed(hosts) else ()))
+def packages_of(hosts: Hosts, host: Host) -> tuple[str, ...]:
+    """The packages that a host needs."""
+    of_nodes = (*PACKAGES, *((balancer.PACKAGE,) if balancer.is_needed(hosts) else ()))
+    of_hadoop = hadoop.PACKAGES if hosts.has_hadoop(host) else ()
+    return tuple(dict.fromkeys((*(of_nodes if in_kubernetes(host) else ()), *of_hadoop)))
 
 
-def _system(hosts: Hosts, own: Facts) -> Iterator[Step]:
-    missing = [name for name in packages_of(hosts) if name not in own.packages]
+def _packages(hosts: Hosts, host: Host, own: Facts) -> Iterator[Step]:
+    missing = [name for name in packages_of(hosts, host) if name not in own.packages]
     title = f"install {', '.join(missing)}" if missing else "all packages are installed"
     yield Step("package", title, bool(missing), call=(INSTALL, *missing))
+
+
+def _system(own: Facts) -> Iterator[Step]:
     if own.swaps:
         yield Step("swap", f"turn off {', '.join(area.name for area in own.swaps)}", call=("turn_off_swap",))
     fstab = own.files.get(_FSTAB, b"").decode(errors="surrogateescape")

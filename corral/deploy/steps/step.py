@@ -7,9 +7,11 @@ from typing import Any, Final, Literal
 
 from corral.deploy.steps.bundle import BundleFile
 
-Kind = Literal["package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart"]
+Kind = Literal[
+    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop",
+]  # fmt: skip
 KINDS: Final = (
-    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart",
+    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop",
 )  # fmt: skip
 
 

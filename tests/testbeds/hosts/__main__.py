@@ -1,8 +1,8 @@
-"""Make the root of hosts and their bundle before pytest starts, so that no test waits for debootstrap or a compiler."""
+"""Make the root of hosts and their bundles before pytest starts, so that no test waits for debootstrap or a compiler."""
 
 import sys
 
-from tests.testbeds.hosts import bundle
+from tests.testbeds.hosts import bundle, hadoop
 from tests.testbeds.hosts.roots import missing, root
 
 if reason := missing():
@@ -13,3 +13,5 @@ elif reason := bundle.missing():
 else:
     bundle.bundle()
     bundle.later()
+if not hadoop.missing():
+    hadoop.bundle()
