@@ -9,4 +9,10 @@ export const counts = part('counts', {
   hours: { one: '{count} hour', other: '{count} hours' },
   courses: { one: '{count} course', other: '{count} courses' },
   alerts: { one: '{count} alert', other: '{count} alerts' },
+  moreNodes: { one: '{count} more node', other: '{count} more nodes' },
+  nodes: { one: '{count} node', other: '{count} nodes' },
+  others: { one: '{count} other', other: '{count} others' },
+  files: { one: '{count} file', other: '{count} files' },
+  ways: { one: '{count} way', other: '{count} ways' },
+  ranks: { one: '{count} rank', other: '{count} ranks' },
 });
