@@ -15,4 +15,6 @@ export const counts = part('counts', {
   files: { one: '{count} file', other: '{count} files' },
   ways: { one: '{count} way', other: '{count} ways' },
   ranks: { one: '{count} rank', other: '{count} ranks' },
+  moreApplications: { one: '{count} more application', other: '{count} more applications' },
+  gangs: { one: '{count} gang', other: '{count} gangs' },
 });
