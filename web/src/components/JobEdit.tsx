@@ -37,7 +37,7 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
   };
   const ref = refOf(job, useQuery(ask.me).data?.user);
   return (
-    <Dialog title={fill(texts.edit2, { name: job.name })} onClose={onClose}>
+    <Dialog title={fill(texts.editNamed, { name: job.name })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();

@@ -176,7 +176,7 @@ function Find({ value, onChange, onStep, found }: FindProps) {
           if (event.key === 'Escape') field.current?.blur();
         }}
       />
-      {value && <span role="status">{fill(texts.found2, { found: number(found) })}</span>}
+      {value && <span role="status">{fill(texts.countFound, { found: number(found) })}</span>}
     </label>
   );
 }

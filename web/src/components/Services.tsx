@@ -45,7 +45,7 @@ export function Services({ job }: { job: JobDetail }) {
               className="btn"
             >
               {fill(texts.open, { name: each.name })}
-              {several && <span className="text-muted"> {fill(texts.of2, { task: each.task })}</span>}
+              {several && <span className="text-muted"> {fill(texts.ofTask, { task: each.task })}</span>}
               <span className="sr-only"> {texts.newTab}</span>
             </Link>
           </li>

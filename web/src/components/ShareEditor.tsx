@@ -79,7 +79,7 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
         </div>
       )}
       {made && undoing && !moves && (
-        <section aria-label={texts.undo2} className="space-y-2">
+        <section aria-label={texts.undoRegion} className="space-y-2">
           <h2 className="heading">{texts.whatUndoingWould}</h2>
           <ShareEffect text={made.before} guards={made.guards} words={texts.undoWords} onClear={() => setUndoing(false)} onApplied={(documents) => applied(documents, made.before, made.now)} />
         </section>

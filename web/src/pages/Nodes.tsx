@@ -199,7 +199,7 @@ function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LinePro
         {cpus(held(node, 'cpuMillis'))} <span className="text-faint">{fill(words.ofRow, { cpuMillis: cpus(node.total.cpuMillis) })}</span>
       </td>
       <td className="num whitespace-nowrap max-lg:hidden">
-        {bytes(held(node, 'memoryBytes'))} <span className="text-faint">{fill(words.of2, { memoryBytes: bytes(node.total.memoryBytes) })}</span>
+        {bytes(held(node, 'memoryBytes'))} <span className="text-faint">{fill(words.ofMemory, { memoryBytes: bytes(node.total.memoryBytes) })}</span>
       </td>
       <td className="num max-lg:hidden">{node.tasks}</td>
     </tr>

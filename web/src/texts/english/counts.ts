@@ -17,4 +17,9 @@ export const counts = part('counts', {
   ranks: { one: '{count} rank', other: '{count} ranks' },
   moreApplications: { one: '{count} more application', other: '{count} more applications' },
   gangs: { one: '{count} gang', other: '{count} gangs' },
+  users: { one: '{count} user', other: '{count} users' },
+  members: { one: '{count} member', other: '{count} members' },
+  queues: { one: '{count} queue', other: '{count} queues' },
+  queuesThatTheyManage: { one: '{count} queue that they manage', other: '{count} queues that they manage' },
+  storages: { one: '{count} storage', other: '{count} storages' },
 });

@@ -23,7 +23,7 @@ export const nodes = part('nodes', {
   score: '{state}, score {score}',
   of: 'of {devices}',
   ofRow: 'of {cpuMillis}',
-  of2: 'of {memoryBytes}',
+  ofMemory: 'of {memoryBytes}',
   number: 'No.',
   model: 'Model',
   health: 'Health',

@@ -76,7 +76,7 @@ export const queues = part('queues', {
   dragDividerMove: 'Drag a divider, or move it with the arrow keys (Page Up and Page Down: ten steps). What one queue gains, its neighbour loses. Nothing changes until it is applied.',
   applied: 'Applied: {value}.',
   undo: 'Undo…',
-  undo2: 'Undo',
+  undoRegion: 'Undo',
   whatUndoingWould: 'What undoing it would do',
   discardMovedShares: 'Discard the moved shares?',
   below: 'Below {parent}',
