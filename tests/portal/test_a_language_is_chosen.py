@@ -167,6 +167,39 @@ def test_home_and_the_list_of_jobs_have_no_english_in_another_language(page: Pag
     assert english(page, *data, within="main") == []
 
 
+def test_a_job_has_no_english_in_another_language(page: Page, portal: Portal) -> None:
+    user = str(portal.client.me()["user"])
+    job = portal.submit("my-page", devices=2)
+    page.goto(f"/jobs/{job}")
+    expect(page.locator("header [data-state=running]")).to_be_visible()
+    expect(page.get_by_role("region", name="Ţášķš")).to_contain_text("worker-0")
+    shown = portal.client.job(job)
+    data = [
+        user,
+        "my-page",
+        job,
+        *map(str, (shown["queue"], shown["jobType"])),
+        "worker",
+        *cells(portal.client.cluster()),
+    ]
+    assert english(page, *data, within="article > header, article > nav") == []
+    page.get_by_role("button", name="Šţóþ").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert english(page, *data, within="dialog") == []
+
+
+def test_queues_and_use_have_no_english_in_another_language(page: Page, portal: Portal) -> None:
+    user = str(portal.client.me()["user"])
+    queues = [str(each["name"]) for each in portal.client.queues()["items"]]
+    page.goto("/queues")
+    expect(page.locator("tr[data-queue]").first).to_be_visible()
+    # Resources have the names that documents give them.
+    assert english(page, user, "devices", *queues, within="main") == []
+    page.goto("/usage")
+    expect(page.get_by_role("search")).to_be_visible()
+    assert english(page, user, *queues, within="[role=search]") == []
+
+
 def cells(cell: dict[str, Any]) -> Iterator[str]:
     """The names and levels of a tree of cells, and the short names of nodes."""
     yield from (str(cell["name"]), str(cell["level"]), str(cell["name"]).rpartition("/")[2])

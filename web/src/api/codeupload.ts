@@ -1,6 +1,7 @@
 /** Sends an archive of code, and goes on where it was after a broken connection, a restart of the server or a sign-in. */
 
 import { ApiError, BASE, nextSignIn, readRefusal, request, session } from './client';
+import { submit as texts } from '../texts/english/submit';
 
 /** Milliseconds that an upload may go without a new byte. */
 const STALLED = 120_000;
@@ -56,7 +57,7 @@ function append(blob: Blob, digest: string, offset: number, tell: (done: number)
     const headers = { 'Content-Type': 'application/partial-upload', 'Upload-Offset': String(offset), 'Upload-Complete': '?1', 'X-Corral-CSRF': '1' };
     for (const [name, value] of Object.entries(headers)) sending.setRequestHeader(name, value);
     sending.upload.onprogress = ({ loaded }) => tell(offset + loaded);
-    sending.onerror = sending.onabort = () => failed(new ApiError(0, 'unreachable', 'The connection to the server broke while the code was sent.'));
+    sending.onerror = sending.onabort = () => failed(new ApiError(0, 'unreachable', texts.connectionServerBroke));
     sending.onload = () => {
       if (sending.status < 300) return done();
       if (sending.status === 401) session.onLost();

@@ -1,6 +1,7 @@
 /** Follows a log: bytes as they come, taken up again where they broke off. */
 
 import { ApiError, part, request } from './client';
+import { job as texts } from '../texts/english/job';
 
 export type LogState = 'opening' | 'live' | 'ended' | 'broken';
 
@@ -58,7 +59,7 @@ export async function follow(target: LogTarget, signal: AbortSignal, listener: L
     } catch (error) {
       if (signal.aborted) return;
       const waits = error instanceof ApiError && error.status > 0 && error.status < 500;
-      listener.onState('broken', error instanceof ApiError ? error.message : 'The connection broke; trying again.');
+      listener.onState('broken', error instanceof ApiError ? error.message : texts.connectionBrokeTrying);
       if (waits && (error as ApiError).status !== 404) return;
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -2,6 +2,8 @@
 
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { fileOf, shaped, type TemplateItem } from '../lib/templates';
+import { templates as texts } from '../texts/english/templates';
+import { fill } from '../texts/fill';
 import { address, call, part } from './client';
 import type { Copy } from './copy';
 import type * as schema from './schema';
@@ -45,6 +47,6 @@ export async function templateCopy(ref: string): Promise<Copy> {
   const [kind = '', ...name] = ref.split('/');
   const { item } = await call<TemplateDetail>(path(kind, name.join('/')));
   const text = fileOf(item);
-  if (!text) throw new Error(`The template ${item.name} holds no job file.`);
+  if (!text) throw new Error(fill(texts.templateHoldsJob, { name: item.name }));
   return { text, given: {} };
 }

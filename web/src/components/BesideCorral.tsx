@@ -3,7 +3,10 @@
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/queries';
 import type { Amounts, ClusterUse } from '../api/types';
-import { bytes, count, cpus } from '../lib/format';
+import { bytes, cpus } from '../lib/format';
+import { counts } from '../texts/english/counts';
+import { nodes as texts } from '../texts/english/nodes';
+import { counted, fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Ago } from './Time';
 
@@ -15,8 +18,8 @@ export function BesideCorral() {
 
 function Shared({ use }: { use: ClusterUse }) {
   return (
-    <section aria-label={`The cluster of ${use.engine}`} className="pt-6">
-      <h2 className="text-sm font-semibold">Beside Corral on {use.engine}</h2>
+    <section aria-label={fill(texts.theClusterOf, { engine: use.engine })} className="pt-6">
+      <h2 className="text-sm font-semibold">{fill(texts.besideCorralOn, { engine: use.engine })}</h2>
       {use.trouble ? (
         <p role="status" className="pt-1 text-xs text-wait">
           ◌ {use.trouble}
@@ -24,11 +27,11 @@ function Shared({ use }: { use: ClusterUse }) {
       ) : (
         <>
           <p className="pt-1 text-xs text-muted">
-            Others use {amounts(use.others)}; Corral uses {amounts(use.corral)}.
+            {fill(texts.othersUseCorral, { others: amounts(use.others), corral: amounts(use.corral) })}
           </p>
           <Queues use={use} />
           {use.applications.length > 0 && <Applications use={use} />}
-          {use.leftOut > 0 && <p className="pt-1 text-xs text-muted">{count(use.leftOut, 'more application')}, not listed.</p>}
+          {use.leftOut > 0 && <p className="pt-1 text-xs text-muted">{fill(texts.notListed, { applications: counted(counts.moreApplications, use.leftOut) })}</p>}
         </>
       )}
       <p className="pt-2">
@@ -40,17 +43,17 @@ function Shared({ use }: { use: ClusterUse }) {
 
 function Queues({ use }: { use: ClusterUse }) {
   return (
-    <table className="grid-table mt-3" aria-label={`Queues of ${use.engine}`}>
+    <table className="grid-table mt-3" aria-label={fill(texts.queuesOf, { engine: use.engine })}>
       <thead>
         <tr>
-          <th>Queue of {use.engine}</th>
-          <th className="num">Promised</th>
-          <th className="num">Used</th>
-          <th className="num">Devices</th>
-          <th className="num max-md:hidden">Processors</th>
-          <th className="num max-md:hidden">Memory</th>
-          <th className="num max-sm:hidden">Running</th>
-          <th className="num max-sm:hidden">Waiting</th>
+          <th>{fill(texts.queueOf, { engine: use.engine })}</th>
+          <th className="num">{texts.promised}</th>
+          <th className="num">{texts.used}</th>
+          <th className="num">{texts.devices}</th>
+          <th className="num max-md:hidden">{texts.processors}</th>
+          <th className="num max-md:hidden">{texts.memory}</th>
+          <th className="num max-sm:hidden">{texts.running}</th>
+          <th className="num max-sm:hidden">{texts.waiting}</th>
         </tr>
       </thead>
       <tbody>
@@ -58,7 +61,7 @@ function Queues({ use }: { use: ClusterUse }) {
           <tr key={queue.name}>
             <td>
               {queue.name}
-              {queue.corral && <span className="text-muted"> · Corral’s jobs</span>}
+              {queue.corral && <span className="text-muted"> {texts.corralsJobs}</span>}
               {queue.state && queue.state !== 'running' && <span className="text-wait"> · {queue.state}</span>}
             </td>
             <td className="num">{queue.capacity}%</td>
@@ -77,17 +80,17 @@ function Queues({ use }: { use: ClusterUse }) {
 
 function Applications({ use }: { use: ClusterUse }) {
   return (
-    <table className="grid-table mt-3" aria-label={`Other applications of ${use.engine}`}>
+    <table className="grid-table mt-3" aria-label={fill(texts.otherApplicationsOf, { engine: use.engine })}>
       <thead>
         <tr>
-          <th>Application</th>
-          <th className="max-sm:hidden">User</th>
-          <th>Queue</th>
-          <th className="max-md:hidden">Kind</th>
-          <th className="num">Devices</th>
-          <th className="num max-md:hidden">Processors</th>
-          <th className="num">Memory</th>
-          <th className="num max-sm:hidden">Since</th>
+          <th>{texts.application}</th>
+          <th className="max-sm:hidden">{texts.user}</th>
+          <th>{texts.queue}</th>
+          <th className="max-md:hidden">{texts.kind}</th>
+          <th className="num">{texts.devices}</th>
+          <th className="num max-md:hidden">{texts.processors}</th>
+          <th className="num">{texts.memory}</th>
+          <th className="num max-sm:hidden">{texts.since}</th>
         </tr>
       </thead>
       <tbody>
@@ -114,5 +117,5 @@ function Applications({ use }: { use: ClusterUse }) {
 }
 
 function amounts(used: Amounts): string {
-  return `${count(used.devices, 'device')}, ${cpus(used.cpuMillis)} processors and ${bytes(used.memoryBytes)}`;
+  return fill(texts.amounts, { devices: counted(counts.devices, used.devices), processors: cpus(used.cpuMillis), memory: bytes(used.memoryBytes) });
 }

@@ -6,17 +6,15 @@ import * as ask from '../api/monitoring';
 import { me as askMe } from '../api/queries';
 import type { Budget } from '../api/types';
 import { budgetBar, budgetWords, number } from '../lib/usage';
+import { usage as texts } from '../texts/english/usage';
+import { fill, filled, textOf } from '../texts/fill';
 import { RemoveBudget, SetBudget, TopUpBudget } from './BudgetDialogs';
 import { CommandLine } from './Copy';
 import { Empty, Fault, Skeleton } from './Notices';
 import { Ago, Until } from './Time';
 
 const HEIGHT = 14;
-const STATES: Record<string, { word: string; tone: string }> = {
-  open: { word: '● open', tone: 'text-muted' },
-  warned: { word: '▲ warned', tone: 'text-wait' },
-  'used-up': { word: '✕ used up', tone: 'text-fail' },
-};
+const TONES: Record<string, string> = { warned: 'text-wait', 'used-up': 'text-fail' };
 
 type Asking = { change: 'set' | 'top-up' | 'remove'; of: Budget } | { change: 'new'; of: null };
 
@@ -29,37 +27,37 @@ export function Budgets() {
     <>
       <div className="mt-7 flex items-end gap-3 border-b border-line">
         <h2 className="heading grow !border-b-0">
-          Budgets
-          <span className="text-xs font-normal text-muted">device-hours in each day, week or month, in UTC</span>
+          {texts.budgets}
+          <span className="text-xs font-normal text-muted">{texts.deviceHoursEach}</span>
         </h2>
         {admin && (
           <button type="button" className="btn mb-1.5 !h-7" onClick={() => setAsking({ change: 'new', of: null })}>
-            New budget
+            {texts.newBudget}
           </button>
         )}
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={2} />}
       {list.data && list.data.items.length === 0 && (
-        <Empty title="There are no budgets" line="corral budget set queue research week 500">
-          A budget bounds what a queue or user may use; jobs that would exceed it are refused.
+        <Empty title={texts.thereBudgets} line="corral budget set queue research week 500">
+          {texts.budgetBoundsWhat}
         </Empty>
       )}
       {list.data && list.data.items.length > 0 && (
         <>
-          <table className="grid-table" aria-label="Budgets">
+          <table className="grid-table" aria-label={texts.budgets}>
             <thead>
               <tr>
-                <th>Budget</th>
-                <th className="w-2/5 max-md:hidden">Used and promised</th>
-                <th className="num max-sm:hidden">Used</th>
-                <th className="num max-sm:hidden">Promised</th>
-                <th className="num">Left</th>
-                <th className="num max-md:hidden">Allowed</th>
-                <th>State</th>
+                <th>{texts.budget}</th>
+                <th className="w-2/5 max-md:hidden">{texts.usedAndPromised}</th>
+                <th className="num max-sm:hidden">{texts.used}</th>
+                <th className="num max-sm:hidden">{texts.promised}</th>
+                <th className="num">{texts.left}</th>
+                <th className="num max-md:hidden">{texts.allowed}</th>
+                <th>{texts.state}</th>
                 {admin && (
                   <th>
-                    <span className="sr-only">Actions</span>
+                    <span className="sr-only">{texts.actions}</span>
                   </th>
                 )}
               </tr>
@@ -90,17 +88,16 @@ interface RowProps {
 }
 
 function Row({ budget, onAsk }: RowProps) {
-  const state = STATES[budget.state] ?? { word: budget.state, tone: 'text-muted' };
+  const named = namesOf(budget);
   const added = budget.topUps.reduce((total, each) => total + each.deviceHours, 0);
   return (
     <tr data-budget={`${budget.kind}/${budget.name}/${budget.window}`}>
       <td>
         <span className="[overflow-wrap:anywhere]">
-          <span className="text-muted">{budget.kind}</span> {budget.name}
+          <span className="text-muted">{named.kind}</span> {budget.name}
         </span>
         <div className="text-xs text-muted">
-          each {budget.window}; a new one <Until at={budget.end} />
-          {budget.whenUsedUp === 'hold' && '; holds jobs when it is used up'}
+          {filled(budget.whenUsedUp === 'hold' ? texts.eachNewOneHolds : texts.eachNewOne, { window: named.window, until: <Until at={budget.end} /> })}
         </div>
         <div className="pt-1 md:hidden">
           <Bar budget={budget} />
@@ -115,15 +112,15 @@ function Row({ budget, onAsk }: RowProps) {
       <td className="num font-medium">{number(budget.left, 1)}</td>
       <td className="num text-muted max-md:hidden">
         {number(budget.allowed, 1)}
-        {added > 0 && <div className="text-xs">{number(added, 1)} added</div>}
+        {added > 0 && <div className="text-xs">{fill(texts.added, { added: number(added, 1) })}</div>}
       </td>
-      <td className={`whitespace-nowrap ${state.tone}`}>{state.word}</td>
+      <td className={`whitespace-nowrap ${TONES[budget.state] ?? 'text-muted'}`}>{textOf(texts.states, budget.state)}</td>
       {onAsk && (
         <td className="text-right">
           <div className="flex flex-wrap justify-end gap-x-3">
-            {ACTIONS.map(([change, word]) => (
-              <button key={change} type="button" className="link" onClick={() => onAsk(change)} aria-label={`${word}: ${budget.kind} ${budget.name}, each ${budget.window}`}>
-                {word}
+            {ACTIONS.map((change) => (
+              <button key={change} type="button" className="link" onClick={() => onAsk(change)} aria-label={fill(texts.each, { word: texts.budgetActions[change], ...named })}>
+                {texts.budgetActions[change]}
               </button>
             ))}
           </div>
@@ -133,24 +130,23 @@ function Row({ budget, onAsk }: RowProps) {
   );
 }
 
-const ACTIONS = [
-  ['top-up', 'add'],
-  ['set', 'change'],
-  ['remove', 'remove'],
-] as const;
+const ACTIONS = ['top-up', 'set', 'remove'] as const;
+
+/** Whose budget it is and its window, as texts have them. */
+const namesOf = ({ kind, name, window }: Budget) => ({ kind: textOf(texts.kinds, kind), name, window: textOf(texts.windows, window) });
 
 /** Who set it and who added to it in this window, when and why. */
 function History({ budget }: { budget: Budget }) {
   return (
     <details className="pt-0.5 text-xs text-muted">
-      <summary aria-label={`Who changed it: ${budget.kind} ${budget.name}, each ${budget.window}`}>Who changed it</summary>
+      <summary aria-label={fill(texts.whoChangedEach, namesOf(budget))}>{texts.whoChangedIt}</summary>
       <ul className="space-y-0.5 py-1 [overflow-wrap:anywhere]">
         <li>
-          {budget.setBy} set {number(budget.deviceHours, 1)} device-hours <Ago at={budget.setAt} />
+          {filled(texts.setDeviceHours, { setBy: budget.setBy, deviceHours: number(budget.deviceHours, 1), time: <Ago at={budget.setAt} /> })}
         </li>
         {budget.topUps.map((each) => (
           <li key={`${each.at} ${each.actor} ${each.deviceHours}`}>
-            {each.actor} added {number(each.deviceHours, 1)} <Ago at={each.at} />: {each.reason}
+            {filled(texts.addedBy, { actor: each.actor, deviceHours: number(each.deviceHours, 1), time: <Ago at={each.at} />, reason: each.reason })}
           </li>
         ))}
       </ul>
@@ -189,20 +185,20 @@ function Stripes({ id }: { id: string }) {
 
 const KEYS = [
   ['used', <rect key="a" y={2} width={16} height={10} fill="var(--accent)" />],
-  ['promised to live jobs, by their maxDuration', <rect key="b" y={2} width={16} height={10} fill="url(#promised)" />],
-  ['submissions are warned from here on', <rect key="c" x={7} y={0} width={2} height={14} fill="var(--wait)" />],
+  ['promised', <rect key="b" y={2} width={16} height={10} fill="url(#promised)" />],
+  ['warned', <rect key="c" x={7} y={0} width={2} height={14} fill="var(--wait)" />],
 ] as const;
 
 function Legend() {
   return (
-    <ul aria-label="What the bars of budgets show" className="flex flex-wrap gap-x-5 gap-y-1 pt-3 pl-2.5 text-2xs text-muted max-md:hidden">
+    <ul aria-label={texts.whatBarsBudgets} className="flex flex-wrap gap-x-5 gap-y-1 pt-3 pl-2.5 text-2xs text-muted max-md:hidden">
       {KEYS.map(([word, shape]) => (
         <li key={word} className="flex items-center gap-1.5">
           <svg width={16} height={14} aria-hidden>
             <Stripes id="promised" />
             {shape}
           </svg>
-          {word}
+          {texts.legend[word]}
         </li>
       ))}
     </ul>

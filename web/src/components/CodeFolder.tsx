@@ -5,6 +5,8 @@ import { dropCode, sendCode } from '../api/codeupload';
 import { chosen, dropped, pack, Unpackable, type Folder, type Packed } from '../lib/codefolder';
 import { BadIgnoreFile } from '../lib/ignore';
 import { ApiError } from '../api/client';
+import { submit as texts } from '../texts/english/submit';
+import { counted, fill, number } from '../texts/fill';
 
 export interface SentCode {
   digest: string;
@@ -63,7 +65,7 @@ export function CodeFolder({ onCode, onBusy, unused }: Props) {
       work.current.abort();
       onBusy(false);
       onCode(null);
-      setState({ at: 'failed', name: '', why: 'This is not a folder with files; choose or drop the folder that has the code.' });
+      setState({ at: 'failed', name: '', why: texts.folderFilesChoose });
       return;
     }
     const { name, folder } = found;
@@ -90,7 +92,7 @@ export function CodeFolder({ onCode, onBusy, unused }: Props) {
   return (
     <div
       role="group"
-      aria-label="Code"
+      aria-label={texts.code}
       className={`mt-4 border border-dashed p-3 text-sm ${over ? 'border-accent' : 'border-line-strong'}`}
       onDragOver={(event) => {
         event.preventDefault();
@@ -107,7 +109,7 @@ export function CodeFolder({ onCode, onBusy, unused }: Props) {
         type="file"
         multiple
         hidden
-        aria-label="Folder of code"
+        aria-label={texts.folderOfCode}
         onChange={(event) => {
           const { files } = event.target;
           if (files) take(chosen(files));
@@ -116,24 +118,25 @@ export function CodeFolder({ onCode, onBusy, unused }: Props) {
       />
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
         <button ref={button} type="button" className="btn" disabled={busy} onClick={() => input.current?.click()}>
-          {state.at === 'none' ? 'Choose a folder of code' : 'Choose another folder'}
+          {state.at === 'none' ? texts.chooseFolderCode : texts.chooseAnotherFolder}
         </button>
-        {state.at === 'none' && <span className="text-muted">or drop it here. What its .corralignore, or else .gitignore, names is left out.</span>}
+        {state.at === 'none' && <span className="text-muted">{texts.dropHereWhat}</span>}
         {state.at === 'failed' && state.packed && (
           <button type="button" className="btn" onClick={() => void run(state.name, (signal) => send(state.name, state.packed!, signal))}>
-            Go on sending
+            {texts.goOnSending}
           </button>
         )}
         {state.at !== 'none' && (
           <button type="button" className="btn" onClick={clear}>
-            {busy ? 'Cancel' : 'Submit without it'}
+            {busy ? texts.cancel : texts.submitWithoutIt}
           </button>
         )}
       </div>
       {state.at === 'sending' && <Bar done={state.done} size={state.packed.blob.size} />}
       <p role="status" className={state.at === 'none' ? 'sr-only' : 'pt-2 break-words'}>
         {told(state)}
-        {state.at === 'sent' && unused && ' The file names other code, which is taken instead.'}
+        {state.at === 'sent' && unused && ' '}
+        {state.at === 'sent' && unused && texts.fileNamesOther}
       </p>
     </div>
   );
@@ -143,7 +146,7 @@ export function CodeFolder({ onCode, onBusy, unused }: Props) {
 function Bar({ done, size }: { done: number; size: number }) {
   const percent = size === 0 ? 100 : Math.floor((done / size) * 100);
   return (
-    <div role="progressbar" aria-label="Code sent" aria-valuenow={percent} aria-valuemin={0} aria-valuemax={100} className="mt-2 h-2 border border-line-strong">
+    <div role="progressbar" aria-label={texts.codeSent} aria-valuenow={percent} aria-valuemin={0} aria-valuemax={100} className="mt-2 h-2 border border-line-strong">
       <div className="h-full bg-accent" style={{ width: `${percent}%` }} />
     </div>
   );
@@ -152,14 +155,13 @@ function Bar({ done, size }: { done: number; size: number }) {
 function told(state: State): string {
   if (state.at === 'none') return '';
   if (state.at === 'failed') return state.why;
-  if (state.at === 'packing') return `Packing ${state.name}: ${state.files.toLocaleString('en')} files so far.`;
-  const what = `${state.packed.files.toLocaleString('en')} files and folders of ${state.name}, ${size(state.packed.blob.size)}`;
-  return state.at === 'sending' ? `Sending ${what}.` : `The job has the ${what}.`;
+  if (state.at === 'packing') return fill(texts.packingFilesSo, { name: state.name, files: number(state.files) });
+  return counted(state.at === 'sending' ? texts.sendingFiles : texts.hasFiles, state.packed.files, { name: state.name, size: size(state.packed.blob.size) });
 }
 
 const size = (count: number): string => (count < 2 ** 20 ? `${Math.ceil(count / 1024)} KiB` : `${(count / 2 ** 20).toFixed(1)} MiB`);
 
 function said(error: unknown): string {
   if (error instanceof ApiError || error instanceof Unpackable || error instanceof BadIgnoreFile) return error.message;
-  return 'The folder could not be packed by this browser; submit it with corral submit.';
+  return texts.folderCouldPacked;
 }

@@ -3,6 +3,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import * as ask from '../api/queries';
 import { absolute, clock } from '../lib/time';
+import { job as texts } from '../texts/english/job';
 import { Empty, Fault, Skeleton } from './Notices';
 
 const GRAVE = /fail|exited|lost|kill|refus/;
@@ -13,17 +14,17 @@ export function EventList({ job }: { job: string }) {
   if (!list.data) return <Skeleton />;
   const events = list.data.pages.flatMap((page) => page.items);
   if (events.length === 0) return (
-      <Empty title="Nothing has happened yet">Each step of the job stands here once it is taken: placed, started, tried again, ended, and by whom it was changed.</Empty>
+      <Empty title={texts.nothingHasHappened}>{texts.eachStepJob}</Empty>
     );
   return (
     <>
       <table className="grid-table">
         <thead>
           <tr>
-            <th className="w-20">Time</th>
-            <th className="w-44 max-sm:hidden">Event</th>
-            <th>What</th>
-            <th className="max-md:hidden">By</th>
+            <th className="w-20">{texts.time}</th>
+            <th className="w-44 max-sm:hidden">{texts.event}</th>
+            <th>{texts.what}</th>
+            <th className="max-md:hidden">{texts.by}</th>
           </tr>
         </thead>
         <tbody>
@@ -43,7 +44,7 @@ export function EventList({ job }: { job: string }) {
       </table>
       {list.hasNextPage && (
         <button type="button" className="btn mt-3" onClick={() => void list.fetchNextPage()}>
-          Show later events
+          {texts.showLaterEvents}
         </button>
       )}
     </>

@@ -7,15 +7,11 @@ import { logPath } from '../api/logs';
 import * as ask from '../api/queries';
 import type { JobDetail } from '../api/types';
 import { plain } from '../lib/ansi';
+import { job as texts } from '../texts/english/job';
+import { fill, filled, textOf } from '../texts/fill';
 import { Glyph, taskWord } from './Status';
 
 const LINES = 14;
-const CLASSES: Record<string, string> = {
-  transient: 'A passing trouble: it is tried again without being counted.',
-  permanent: 'Trying again would not help.',
-  conflict: 'Something it needs was taken; it is tried again after a pause.',
-  unknown: 'The program ended so by itself; it is tried again as often as the retry policy says.',
-};
 
 /** The last line is what matters: show it first. */
 function toEnd(shown: HTMLPreElement | null) {
@@ -41,25 +37,24 @@ export function ExitNote({ job }: { job: JobDetail }) {
   const exit = failing.data?.exit ?? job.exit;
   if (!exit) return null;
   return (
-    <section aria-label="How it ended" className="border-l-[3px] border-fail bg-fail-ground px-4 py-3 text-sm">
+    <section aria-label={texts.howItEnded} className="border-l-[3px] border-fail bg-fail-ground px-4 py-3 text-sm">
       <h2 className="flex items-center gap-2 text-xs font-medium text-fail">
-        <Glyph state="failed" /> How it ended
+        <Glyph state="failed" /> {texts.howItEnded}
       </h2>
       <p className="pt-1 text-base">
-        {task || 'It'} ended with code {exit.code} <span className="text-muted">({exit.phrase})</span>
+        {filled(task ? texts.taskEnded : texts.itEnded, { task, code: exit.code, phrase: <span className="text-muted">({exit.phrase})</span> })}
       </p>
       {exit.message && <p className="pt-1 whitespace-pre-wrap">{exit.message}</p>}
-      <p className="pt-1 text-xs text-muted">{CLASSES[exit.class]}</p>
+      <p className="pt-1 text-xs text-muted">{textOf(texts.classes, exit.class)}</p>
       {tail.data && (
         <>
-          <pre ref={toEnd} className="mt-3 max-h-64 overflow-auto border border-line bg-sunken px-3 py-2 font-mono text-xs leading-[18px] text-text" tabIndex={0} aria-label={`The last lines of ${task}`}>
+          <pre ref={toEnd} className="mt-3 max-h-64 overflow-auto border border-line bg-sunken px-3 py-2 font-mono text-xs leading-[18px] text-text" tabIndex={0} aria-label={fill(texts.lastLines, { task })}>
             {plain(tail.data)}
           </pre>
           <p className="pt-1 text-xs text-muted">
-            The last lines of {task}.{' '}
-            <Link to="/jobs/$ref" params={{ ref: job.id }} search={{ tab: 'log', task }} className="link">
-              The whole log
-            </Link>
+            {filled(texts.lastLinesMore, { task, link: <Link to="/jobs/$ref" params={{ ref: job.id }} search={{ tab: 'log', task }} className="link">
+              {texts.theWholeLog}
+            </Link> })}
           </p>
         </>
       )}

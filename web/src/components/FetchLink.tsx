@@ -5,6 +5,8 @@ import { request } from '../api/client';
 import { fileAddress, filePath } from '../api/teams';
 import { hand } from '../lib/download';
 import { lastName } from '../lib/files';
+import { files as texts } from '../texts/english/files';
+import { fill } from '../texts/fill';
 
 /** Up to this many bytes a file is fetched by the page, so that a refusal is a sentence; the browser fetches larger ones by itself. */
 const HELD = 32 * 2 ** 20;
@@ -32,7 +34,7 @@ export function FetchLink({ place, path, bytes, className, onRefused, children }
     }
   };
   return (
-    <a href={fileAddress(place, path)} download={name} onClick={(event) => void take(event)} className={className} title={`Fetch ${name}`}>
+    <a href={fileAddress(place, path)} download={name} onClick={(event) => void take(event)} className={className} title={fill(texts.fetchNamed, { name })}>
       {children}
     </a>
   );

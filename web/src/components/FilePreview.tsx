@@ -6,6 +6,8 @@ import { request } from '../api/client';
 import { pictureAddress, picturePath, preview } from '../api/teams';
 import type { FilePreview as Preview } from '../api/types';
 import { lastName, size } from '../lib/files';
+import { files as texts } from '../texts/english/files';
+import { fill } from '../texts/fill';
 import { FetchLink } from './FetchLink';
 import { Fault, Skeleton } from './Notices';
 
@@ -21,14 +23,14 @@ export function FilePreview({ place, path, close }: Props) {
   const [refused, setRefused] = useState<unknown>(null);
   const name = lastName(path);
   return (
-    <section aria-label={`Preview of ${name}`} className="mb-4 rounded border border-line-strong bg-raised p-3">
+    <section aria-label={fill(texts.previewOf, { name })} className="mb-4 rounded border border-line-strong bg-raised p-3">
       <div className="flex flex-wrap items-baseline gap-x-3 gap-y-1 pb-2">
         <h2 className="min-w-0 truncate font-mono text-sm font-semibold">{name}</h2>
         {data && <span className="text-xs text-muted">{size(data.size)}</span>}
         <span className="grow" />
         {data && (
           <FetchLink place={place} path={path} bytes={data.size} className="link text-sm" onRefused={setRefused}>
-            Fetch
+            {texts.fetch}
           </FetchLink>
         )}
         <span className="link text-sm">{close}</span>
@@ -37,7 +39,7 @@ export function FilePreview({ place, path, close }: Props) {
       {error && <Fault error={error} retry={() => void refetch()} />}
       {!data && !error && <Skeleton rows={4} />}
       {data && <Shown place={place} path={path} found={data} onRefused={setRefused} />}
-      {data?.cut && <p className="pt-2 text-xs text-muted">This is a part of the file. Fetch it for all of it.</p>}
+      {data?.cut && <p className="pt-2 text-xs text-muted">{texts.partFileFetch}</p>}
     </section>
   );
 }
@@ -45,10 +47,10 @@ export function FilePreview({ place, path, close }: Props) {
 function Shown({ place, path, found, onRefused }: { place: string; path: string; found: Preview; onRefused: (error: unknown) => void }) {
   if (found.kind === 'picture') return <Picture place={place} path={path} onRefused={onRefused} />;
   if (found.kind === 'table') return <Rows columns={found.columns} rows={found.rows} name={lastName(path)} />;
-  if (found.kind === 'other') return <p className="text-sm text-muted">This file is neither text nor a picture that is shown here. Fetch it to look at it.</p>;
-  if (found.size === 0) return <p className="text-sm text-muted">The file is empty.</p>;
+  if (found.kind === 'other') return <p className="text-sm text-muted">{texts.fileNeitherText}</p>;
+  if (found.size === 0) return <p className="text-sm text-muted">{texts.fileEmpty}</p>;
   return (
-    <pre tabIndex={0} aria-label={`Text of ${lastName(path)}`} className="max-h-[60dvh] overflow-auto font-mono text-xs whitespace-pre">
+    <pre tabIndex={0} aria-label={fill(texts.textOf, { path: lastName(path) })} className="max-h-[60dvh] overflow-auto font-mono text-xs whitespace-pre">
       {found.text}
     </pre>
   );
@@ -61,18 +63,18 @@ function Picture({ place, path, onRefused }: { place: string; path: string; onRe
     setBroken(true);
     try {
       await request(picturePath(place), { query: { path } });
-      onRefused(new Error('The browser cannot read this picture. Fetch the file instead.'));
+      onRefused(new Error(texts.browserCannotRead));
     } catch (error) {
       onRefused(error);
     }
   };
   if (broken) return null;
-  return <img src={pictureAddress(place, path)} alt={`The picture ${lastName(path)}`} className="max-h-[60dvh] max-w-full" onError={() => void explain()} />;
+  return <img src={pictureAddress(place, path)} alt={fill(texts.thePicture, { path: lastName(path) })} className="max-h-[60dvh] max-w-full" onError={() => void explain()} />;
 }
 
 function Rows({ columns, rows, name }: { columns: readonly string[]; rows: readonly (readonly string[])[]; name: string }) {
   return (
-    <div tabIndex={0} role="region" aria-label={`Rows of ${name}`} className="max-h-[60dvh] overflow-auto">
+    <div tabIndex={0} role="region" aria-label={fill(texts.rowsOf, { name })} className="max-h-[60dvh] overflow-auto">
       <table className="grid-table">
         <thead>
           <tr>

@@ -5,6 +5,8 @@ import { useState, type ComponentType, type ReactNode } from 'react';
 import { files } from '../api/teams';
 import type { FileView } from '../api/types';
 import { crumbs, inside, parent, size } from '../lib/files';
+import { files as texts } from '../texts/english/files';
+import { fill } from '../texts/fill';
 import { FetchLink } from './FetchLink';
 import { FilePreview } from './FilePreview';
 import { Empty, Fault, Skeleton } from './Notices';
@@ -33,20 +35,20 @@ export function FileTable({ place, name, path, file, Lead, children }: Props) {
   return (
     <>
       <Way name={name} path={path} Lead={Lead} />
-      {file && <FilePreview key={file} place={place} path={file} close={<Lead path={parent(file)}>Close</Lead>} />}
+      {file && <FilePreview key={file} place={place} path={file} close={<Lead path={parent(file)}>{texts.close}</Lead>} />}
       {refused !== null && <Fault error={refused} />}
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={6} />}
-      {list.data && found.length === 0 && <Empty title="Nothing is in this folder">{children}</Empty>}
+      {list.data && found.length === 0 && <Empty title={texts.nothingFolder}>{children}</Empty>}
       {found.length > 0 && (
-        <table className="grid-table" aria-label="Files">
+        <table className="grid-table" aria-label={texts.files}>
           <thead>
             <tr>
-              <th>Name</th>
-              <th className="num">Size</th>
-              <th className="w-24 max-sm:hidden">Changed</th>
+              <th>{texts.name}</th>
+              <th className="num">{texts.size}</th>
+              <th className="w-24 max-sm:hidden">{texts.changed}</th>
               <th className="w-12">
-                <span className="sr-only">Preview</span>
+                <span className="sr-only">{texts.preview}</span>
               </th>
             </tr>
           </thead>
@@ -62,8 +64,8 @@ export function FileTable({ place, name, path, file, Lead, children }: Props) {
                 </td>
                 <td>
                   {each.kind === 'file' && (
-                    <Lead path={path} file={inside(path, each.name)} className="link" label={`Show ${each.name}`}>
-                      show
+                    <Lead path={path} file={inside(path, each.name)} className="link" label={fill(texts.show, { name: each.name })}>
+                      {texts.showRow}
                     </Lead>
                   )}
                 </td>
@@ -75,7 +77,7 @@ export function FileTable({ place, name, path, file, Lead, children }: Props) {
       {list.hasNextPage && (
         <p className="pt-3">
           <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {list.isFetchingNextPage ? 'Loading' : 'Show more'}
+            {list.isFetchingNextPage ? texts.loading : texts.showMore}
           </button>
         </p>
       )}
@@ -86,7 +88,7 @@ export function FileTable({ place, name, path, file, Lead, children }: Props) {
 function Way({ name, path, Lead }: { name: string; path: string; Lead: Lead }) {
   const way = [{ name, path: '' }, ...crumbs(path)];
   return (
-    <nav aria-label="Folder" className="py-2">
+    <nav aria-label={texts.folder} className="py-2">
       <ol className="flex flex-wrap items-center gap-x-1.5 font-mono text-xs">
         {way.map((each, at) => (
           <li key={each.path} className="flex max-w-full min-w-0 items-center gap-x-1.5">
@@ -131,8 +133,8 @@ function Named({ place, path, file, Lead, onRefused }: NamedProps) {
     );
   if (file.kind !== 'file')
     return (
-      <span className="pl-5 text-muted" title={file.kind === 'link' ? 'Links are not followed here' : undefined}>
-        {file.name} <span className="text-xs">({file.kind === 'link' ? 'link, not followed' : 'neither file nor folder'})</span>
+      <span className="pl-5 text-muted" title={file.kind === 'link' ? texts.linksFollowedHere : undefined}>
+        {file.name} <span className="text-xs">({file.kind === 'link' ? texts.linkNotFollowed : texts.neitherFileNor})</span>
       </span>
     );
   return (

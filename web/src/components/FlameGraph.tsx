@@ -3,12 +3,14 @@
 import { useRef, useState, type KeyboardEvent } from 'react';
 import type { ProfileReport } from '../api/types';
 import { drawn, flamesOf, hueOf, next, type Drawn, type Flame } from '../lib/flames';
+import { profiles as texts } from '../texts/english/profiles';
+import { fill, number } from '../texts/fill';
 
 const ROW = 20;
 
 export function FlameGraph({ report }: { report: ProfileReport }) {
   const flames = flamesOf(report.frames);
-  const of = report.what === 'memory' ? 'the growth in KiB' : 'the samples';
+  const of = report.what === 'memory' ? texts.ofGrowth : texts.ofSamples;
   const root = flames[0];
   const [topAt, setTop] = useState(0);
   const [chosenAt, setChosen] = useState(0);
@@ -35,16 +37,16 @@ export function FlameGraph({ report }: { report: ProfileReport }) {
   };
   const depth = Math.max(...shown.map(({ flame }) => flame.depth));
   return (
-    <figure aria-label="Flame graph" className="min-w-0">
+    <figure aria-label={texts.flameGraph} className="min-w-0">
       <figcaption className="flex flex-wrap items-baseline gap-x-3 gap-y-1 pb-1.5 text-xs text-muted">
-        <span className="label">Flame graph</span>
-        <span className="grow max-sm:hidden">Arrow keys walk, Enter widens a frame, Escape shows all.</span>
+        <span className="label">{texts.flameGraph}</span>
+        <span className="grow max-sm:hidden">{texts.arrowKeysWalk}</span>
         <button type="button" className="btn !h-7" disabled={top === root} onClick={() => widen(root)}>
-          Show all
+          {texts.showAll}
         </button>
       </figcaption>
       <div className="max-h-[26rem] overflow-y-auto border border-line bg-sunken">
-        <div ref={picture} role="tree" aria-label="Frames" onKeyDown={press} className="relative" style={{ height: (depth + 1) * ROW }}>
+        <div ref={picture} role="tree" aria-label={texts.frames} onKeyDown={press} className="relative" style={{ height: (depth + 1) * ROW }}>
           {shown.map((each) => (
             <Frame key={each.flame.at} drawn={each} all={root.samples} of={of} chosen={each.flame === chosen} onChoice={setChosen} onWiden={widen} />
           ))}
@@ -95,4 +97,4 @@ function Frame({ drawn: { flame, left, width }, all, of, chosen, onChoice, onWid
   );
 }
 
-const words = (flame: Flame, all: number, of: string) => `${((flame.samples / all) * 100).toFixed(1)} % of ${of} (${flame.samples.toLocaleString('en')})`;
+const words = (flame: Flame, all: number, of: string) => fill(of, { share: ((flame.samples / all) * 100).toFixed(1), samples: number(flame.samples) });

@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { Granted } from './Granted';
 
 afterEach(cleanup);
-const WORDS = { choose: 'A queue', add: 'Grant', remove: 'Take back' };
+const WORDS = { choose: 'A queue', add: 'Grant', remove: 'Take back {name}' };
 
 function show(offered: string[] | null) {
   const onAdd = vi.fn();

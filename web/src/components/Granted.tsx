@@ -1,6 +1,8 @@
 /** A list of names, each with a button to take it back, and a field with suggestions to add one. */
 
 import { useId, useState, type ReactNode } from 'react';
+import { storages as texts } from '../texts/english/storages';
+import { fill } from '../texts/fill';
 
 interface Props {
   /** What the list is of, such as `Granted to`. */
@@ -9,6 +11,7 @@ interface Props {
   /** What can be added; null where nothing is changed here. */
   offered: readonly string[] | null;
   /** What the field is for, the button that adds, and what the button of an item does. */
+  /** What its fields and buttons say; `remove` has a gap `{name}`. */
   words: { choose: string; add: string; remove: string };
   none: string;
   pending: boolean;
@@ -31,7 +34,7 @@ export function Granted({ label, items, offered, words, none, pending, show = (i
             <li key={each} className="inline-flex h-7 max-w-full items-center gap-1 rounded-[4px] border border-line-strong bg-raised px-2 text-sm">
               <span className="truncate">{show(each)}</span>
               {offered && (
-                <button type="button" className="btn-bare -mr-1.5 !h-6 !px-1.5" disabled={pending} onClick={() => onRemove(each)} aria-label={`${words.remove} ${each}`} title={`${words.remove} ${each}`}>
+                <button type="button" className="btn-bare -mr-1.5 !h-6 !px-1.5" disabled={pending} onClick={() => onRemove(each)} aria-label={fill(words.remove, { name: each })} title={fill(words.remove, { name: each })}>
                   ✕
                 </button>
               )}
@@ -68,7 +71,7 @@ function Adder({ offered, words, pending, onAdd }: AdderProps) {
       <input aria-label={words.choose} placeholder={words.choose} list={id} className="field !w-48" maxLength={126} autoComplete="off" value={chosen} onChange={(event) => setChosen(event.target.value)} />
       <datalist id={id}>
         {offered.map((each) => (
-          <option key={each} value={each} label={each === '*' ? 'all of them' : undefined} />
+          <option key={each} value={each} label={each === '*' ? texts.allOfThem : undefined} />
         ))}
       </datalist>
       <button type="submit" className="btn" disabled={pending || !chosen.trim()}>

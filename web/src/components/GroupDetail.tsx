@@ -7,8 +7,10 @@ import * as ask from '../api/queries';
 import * as teams from '../api/teams';
 import type { GroupView } from '../api/types';
 import { quote } from '../lib/cli';
-import { count } from '../lib/format';
 import { ADMIN_GROUP, DEFAULT_GROUP } from '../lib/people';
+import { counts } from '../texts/english/counts';
+import { people as texts } from '../texts/english/people';
+import { counted, fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { DeleteGroup, GroupDialog } from './GroupDialog';
 import { Granted } from './Granted';
@@ -21,28 +23,28 @@ export function GroupDetail({ group, admin, onGone }: { group: GroupView; admin:
   const send = (said: GroupChange) => change.mutate({ group: group.name, change: said });
   const builtIn = group.name === ADMIN_GROUP || group.name === DEFAULT_GROUP;
   return (
-    <section aria-label={`Group ${group.name}`}>
+    <section aria-label={fill(texts.groupNamed, { name: group.name })}>
       <div className="flex items-end gap-3 border-b border-line pb-1.5">
         <h2 className="grow truncate text-sm font-semibold">
-          {group.name} {group.admin && <span className="pl-1 text-xs font-normal text-muted">its members are administrators</span>}
+          {group.name} {group.admin && <span className="pl-1 text-xs font-normal text-muted">{texts.membersAdministrators}</span>}
         </h2>
         {admin && (
           <button type="button" className="btn !h-7" onClick={() => setAsking('edit')}>
-            Edit
+            {texts.editGroup}
           </button>
         )}
         {admin && !builtIn && (
           <button type="button" className="btn btn-grave !h-7" onClick={() => setAsking('delete')}>
-            Delete
+            {texts.deleteGroup}
           </button>
         )}
       </div>
       {(group.description || group.externalName) && (
         <p className="pt-2 text-sm text-muted">
-          {group.description} {group.externalName && `(${group.externalName} at the sign-in provider)`}
+          {group.description} {group.externalName && fill(texts.signProvider, { externalName: group.externalName })}
         </p>
       )}
-      {group.maxPriority !== null && <p className="pt-2 text-sm text-muted">{`Jobs of its members have a priority of ${group.maxPriority} at most.`}</p>}
+      {group.maxPriority !== null && <p className="pt-2 text-sm text-muted">{fill(texts.jobsMembersHave, { maxPriority: group.maxPriority })}</p>}
       {change.error && <Fault error={change.error} />}
       <Members group={group} admin={admin} pending={change.isPending} send={send} />
       <Grants group={group} admin={admin} pending={change.isPending} send={send} />
@@ -69,39 +71,35 @@ function Members({ group, admin, pending, send }: PartProps) {
   return (
     <>
       <Granted
-        label={count(group.memberCount, 'member')}
+        label={counted(counts.members, group.memberCount)}
         items={group.members}
         offered={mayChange ? (users ?? []).map((user) => user.name) : null}
-        words={{ choose: 'A user', add: 'Put in', remove: 'Take out' }}
-        none="It has no members."
+        words={texts.memberWords}
+        none={texts.noMembers}
         pending={pending}
         onAdd={(user) => send({ add: [user] })}
         onRemove={(user) => send({ remove: [user] })}
       />
-      {more > 0 && <p className="text-xs text-muted">and {count(more, 'other')}</p>}
-      {group.name === DEFAULT_GROUP && <p className="text-xs text-muted">It has every account without another group.</p>}
+      {more > 0 && <p className="text-xs text-muted">{fill(texts.and, { others: counted(counts.others, more) })}</p>}
+      {group.name === DEFAULT_GROUP && <p className="text-xs text-muted">{texts.hasEveryAccount}</p>}
     </>
   );
 }
 
-const KINDS = [
-  { kind: 'queues', label: 'Queues that it grants', choose: 'A queue', add: 'Grant', remove: 'Take back queue', none: 'None.' },
-  { kind: 'manages', label: 'Queues that its members manage', choose: 'A queue to manage', add: 'Let manage', remove: 'No longer manage', none: 'None.' },
-  { kind: 'storages', label: 'Storages that it grants', choose: 'A storage', add: 'Grant', remove: 'Take back storage', none: 'None.' },
-] as const;
+const KINDS = ['queues', 'manages', 'storages'] as const;
 
 function Grants({ group, admin, pending, send }: PartProps) {
   const { data: queues } = useQuery(ask.queues);
   const { data: storages } = useQuery({ ...teams.storages, enabled: admin });
   const names = { queues: queues?.items ?? [], manages: queues?.items ?? [], storages: storages?.items ?? [] };
-  return KINDS.map(({ kind, label, none, ...words }) => (
+  return KINDS.map((kind) => (
     <Granted
       key={kind}
-      label={label}
+      label={texts.grantWords[kind].label}
       items={group[kind]}
       offered={admin ? [...names[kind].map((each) => each.name), '*'] : null}
-      words={words}
-      none={none}
+      words={texts.grantWords[kind]}
+      none={texts.grantWords[kind].none}
       pending={pending}
       show={(name) => <Named kind={kind} name={name} />}
       onAdd={(name) => send({ grant: { [kind]: [name] } })}
@@ -111,7 +109,7 @@ function Grants({ group, admin, pending, send }: PartProps) {
 }
 
 function Named({ kind, name }: { kind: 'queues' | 'manages' | 'storages'; name: string }) {
-  if (name === '*') return 'all (*)';
+  if (name === '*') return texts.allNames;
   if (kind === 'storages')
     return (
       <Link to="/storages/$name" params={{ name }} className="hover:underline">

@@ -5,8 +5,10 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import type { GroupView } from '../api/types';
 import { quote } from '../lib/cli';
-import { count } from '../lib/format';
 import { ADMIN_GROUP } from '../lib/people';
+import { counts } from '../texts/english/counts';
+import { people as texts } from '../texts/english/people';
+import { counted, fill } from '../texts/fill';
 import { FormDialog, TextField, Tick } from './FormDialog';
 import { useGroupChange } from './useGroupChange';
 
@@ -48,8 +50,8 @@ export function GroupDialog({ of, onDone, onClose }: Props) {
   const line = words.filter(Boolean).join(' ');
   return (
     <FormDialog
-      title={of ? `Edit ${of.name}` : 'New group'}
-      word={of ? 'Save' : 'Make it'}
+      title={of ? fill(texts.editNamed, { name: of.name }) : texts.newGroup}
+      word={of ? texts.save : texts.makeIt}
       pending={make.isPending || change.isPending}
       error={make.error ?? change.error}
       line={line}
@@ -57,13 +59,13 @@ export function GroupDialog({ of, onDone, onClose }: Props) {
       onClose={onClose}
     >
       <div className="space-y-3">
-        {!of && <TextField label="Name" first required max={126} value={name} onChange={setName} hint="vision" />}
-        <TextField label="Description" first={of !== null} value={description} onChange={setDescription} />
-        {of && <TextField label="What the sign-in provider calls it" value={externalName} onChange={setExternalName} />}
-        <TextField label="Highest priority of its members' jobs; empty bounds nothing" type="number" value={priority} onChange={setPriority} hint="as the queue says" />
+        {!of && <TextField label={texts.name} first required max={126} value={name} onChange={setName} hint={texts.vision} />}
+        <TextField label={texts.description} first={of !== null} value={description} onChange={setDescription} />
+        {of && <TextField label={texts.whatSignProvider} value={externalName} onChange={setExternalName} />}
+        <TextField label={texts.highestPriorityMembers} type="number" value={priority} onChange={setPriority} hint={texts.queueSays} />
         {of && of.name !== ADMIN_GROUP && (
           <Tick checked={admin} onChange={setAdmin}>
-            Its members are administrators
+            {texts.membersAreAdministrators}
           </Tick>
         )}
       </div>
@@ -81,11 +83,11 @@ export function DeleteGroup({ group, onDone, onClose }: { group: GroupView; onDo
       await client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'jobs' && kind !== 'job' });
     },
   });
-  const lost = [count(group.queues.length, 'queue'), count(group.manages.length, 'queue that they manage', 'queues that they manage'), count(group.storages.length, 'storage')];
+  const lost = [counted(counts.queues, group.queues.length), counted(counts.queuesThatTheyManage, group.manages.length), counted(counts.storages, group.storages.length)];
   return (
-    <FormDialog title={`Delete ${group.name}?`} word="Delete" grave pending={remove.isPending} error={remove.error} line={`corral groups rm ${quote(group.name)}`} onSubmit={() => remove.mutate()} onClose={onClose}>
+    <FormDialog title={fill(texts.deleteNamed, { name: group.name })} word={texts.deleteGroup} grave pending={remove.isPending} error={remove.error} line={`corral groups rm ${quote(group.name)}`} onSubmit={() => remove.mutate()} onClose={onClose}>
       <p className="text-sm text-muted">
-        {`Its ${count(group.memberCount, 'member')} lose what it grants: ${lost.join(', ')}. Their accounts and jobs stay.`}
+        {fill(texts.loseWhatGrants, { members: counted(counts.members, group.memberCount), lost: lost.join(', ') })}
       </p>
     </FormDialog>
   );

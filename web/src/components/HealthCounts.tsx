@@ -2,6 +2,7 @@
 
 import type { Health } from '../api/types';
 import { counts, stateWords, toneOf } from '../lib/health';
+import { nodes as texts } from '../texts/english/nodes';
 
 interface Props {
   health: readonly Health[];
@@ -14,7 +15,7 @@ export function HealthCounts({ health, q, onChoose }: Props) {
   const found = counts(health);
   if (found.length === 0) return null;
   return (
-    <div role="group" aria-label="Health" className="flex flex-wrap gap-1">
+    <div role="group" aria-label={texts.health} className="flex flex-wrap gap-1">
       {found.map(([state, number]) => (
         <button
           key={state}

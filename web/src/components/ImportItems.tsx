@@ -6,6 +6,8 @@ import * as ask from '../api/queries';
 import { share } from '../api/templates';
 import { pictureUri } from '../lib/pictures';
 import { baseName, imported, itemsIn, missingPictures } from '../lib/templates';
+import { templates as texts } from '../texts/english/templates';
+import { fill } from '../texts/fill';
 import { FormDialog } from './FormDialog';
 
 interface Outcome {
@@ -27,15 +29,15 @@ export function ImportItems({ onClose }: { onClose: () => void }) {
   });
   const done = bring.data;
   return (
-    <FormDialog title="Import items" word={done ? 'Done' : 'Import'} done={!!done} pending={bring.isPending} ready={source !== null} error={bring.error} onSubmit={() => (done ? onClose() : bring.mutate())} onClose={onClose}>
+    <FormDialog title={texts.importItems} word={done ? texts.done : texts.import} done={!!done} pending={bring.isPending} ready={source !== null} error={bring.error} onSubmit={() => (done ? onClose() : bring.mutate())} onClose={onClose}>
       {done ? (
         <Outcomes of={done} />
       ) : (
         <div className="space-y-3">
-          <p className="text-sm text-muted">The JSON of items of OpenPAI&apos;s marketplace (the answer of its /items), or templates of its first version.</p>
-          <FileField label="Items, JSON" accept=".json,application/json" onChange={(files) => setSource(files[0] ?? null)} />
-          <FileField label="Pictures that their texts name" accept="image/png,image/jpeg,image/gif,image/webp" multiple onChange={setPictures} />
-          <p className="text-xs text-muted">A picture belongs to a text that names its file. This server fetches nothing from other hosts.</p>
+          <p className="text-sm text-muted">{texts.jsonItemsOpenpais}</p>
+          <FileField label={texts.itemsJson} accept=".json,application/json" onChange={(files) => setSource(files[0] ?? null)} />
+          <FileField label={texts.picturesTheirTexts} accept="image/png,image/jpeg,image/gif,image/webp" multiple onChange={setPictures} />
+          <p className="text-xs text-muted">{texts.pictureBelongsText}</p>
         </div>
       )}
     </FormDialog>
@@ -55,13 +57,13 @@ function Outcomes({ of }: { of: readonly Outcome[] }) {
   const brought = of.filter((each) => !each.refusal);
   return (
     <div role="status" className="max-h-[50vh] space-y-2 overflow-y-auto text-sm">
-      <p>{`${brought.length} of ${of.length} imported.`}</p>
+      <p>{fill(texts.ofImported, { brought: brought.length, of: of.length })}</p>
       <ul className="space-y-1">
         {of
           .filter((each) => each.refusal || each.missing.length > 0)
           .map((each) => (
             <li key={each.name} className="break-words text-muted">
-              <span className="font-medium text-text">{each.name}</span>: {each.refusal ?? `no picture was chosen for ${each.missing.map(baseName).join(', ')}`}
+              <span className="font-medium text-text">{each.name}</span>: {each.refusal ?? fill(texts.pictureWasChosen, { baseName: each.missing.map(baseName).join(', ') })}
             </li>
           ))}
       </ul>
@@ -70,12 +72,12 @@ function Outcomes({ of }: { of: readonly Outcome[] }) {
 }
 
 async function importAll(source: File, chosen: readonly File[], mine: readonly string[] | null): Promise<Outcome[]> {
-  if (source.size > LARGEST_BYTES) throw new Error('The file has more than 50 MB; split it.');
+  if (source.size > LARGEST_BYTES) throw new Error(texts.fileHasMore);
   let items: ReturnType<typeof itemsIn>;
   try {
     items = itemsIn(await source.text());
   } catch (error) {
-    throw error instanceof SyntaxError ? new Error(`${source.name} is no JSON.`) : error;
+    throw error instanceof SyntaxError ? new Error(fill(texts.isNoJson, { name: source.name })) : error;
   }
   const pictures: Record<string, string> = {};
   for (const file of chosen) pictures[file.name.toLowerCase()] = await pictureUri(file);

@@ -7,6 +7,8 @@ import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail, type Role } from '../api/types';
 import { jobLine, refOf } from '../lib/cli';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { JobEdit } from './JobEdit';
@@ -29,43 +31,43 @@ export function JobActions({ job }: { job: JobDetail }) {
     <div className="flex flex-wrap gap-2">
       {elastic && !ended && may('scale') && (
         <button type="button" className="btn" onClick={() => setAsking('scale')}>
-          Scale
+          {texts.scale}
         </button>
       )}
       {job.state === 'waiting' && job.allowed.includes('edit') && (
         <button type="button" className="btn" onClick={() => setEditing(true)}>
-          Edit
+          {texts.edit}
         </button>
       )}
       {!ended && may(pause) && (
         <button type="button" className="btn" onClick={() => setAsking(pause)}>
-          {TITLES[pause]}
+          {texts.actions[pause]}
         </button>
       )}
       {job.state === 'waiting' && job.allowed.includes('order') && (
         <button type="button" className="btn" onClick={() => setMoving(true)}>
-          Move
+          {texts.move}
         </button>
       )}
       <Link to="/submit" search={{ from: job.id }} className="btn">
-        Clone
+        {texts.clone}
       </Link>
       <Link to="/compare" search={{ job: job.id }} className="btn">
-        Compare
+        {texts.compare}
       </Link>
       {may('restart') && (
         <button type="button" className="btn" onClick={() => setAsking('restart')}>
-          Restart
+          {texts.restart}
         </button>
       )}
       {ended && may('delete') && (
         <button type="button" className="btn btn-grave" onClick={() => setAsking('delete')}>
-          Delete
+          {texts.delete}
         </button>
       )}
       {!ended && may('stop') && (
         <button type="button" className="btn btn-grave" disabled={job.state === 'stopping'} onClick={() => setAsking('stop')}>
-          Stop
+          {texts.stop}
         </button>
       )}
       {editing && <JobEdit job={job} onClose={() => setEditing(false)} />}
@@ -74,27 +76,18 @@ export function JobActions({ job }: { job: JobDetail }) {
     </div>
   );
 }
-
-const TITLES: Record<Action, string> = {
-  stop: 'Stop',
-  suspend: 'Suspend',
-  resume: 'Resume',
-  restart: 'Restart',
-  scale: 'Scale',
-  delete: 'Delete',
-};
 const MILD: ReadonlySet<Action> = new Set(['resume', 'restart', 'scale']);
 
 function consequence(action: Action, job: JobDetail): string {
-  if (action === 'stop') return 'Its tasks get the signal to end, and are killed after their grace period. Its devices become free.';
-  if (action === 'suspend') return 'Its tasks get its checkpoint signal to end, and it waits without devices until it is resumed. It keeps its place.';
-  if (action === 'resume') return 'It waits in its old place, and runs again as devices allow.';
+  if (action === 'stop') return texts.tasksGetSignal;
+  if (action === 'suspend') return texts.tasksGetCheckpoint;
+  if (action === 'resume') return texts.waitsOldPlace;
   if (action === 'restart')
     return ENDED.has(job.state)
-      ? 'It goes back into its queue and restarts.'
-      : 'Its tasks are ended. It goes back into its queue and restarts.';
-  if (action === 'scale') return 'It grows or shrinks while it runs, as devices allow.';
-  return 'The job and its logs are removed. A line of history stays.';
+      ? texts.goesBackInto
+      : texts.tasksEndedGoes;
+  if (action === 'scale') return texts.growsShrinksWhile;
+  return texts.jobLogsRemoved;
 }
 
 /** The window of one action on a job that is known by its id alone. */
@@ -102,10 +95,10 @@ export function JobDialog({ action, id, onClose }: { action: string; id: string;
   const { data: job, error } = useQuery(ask.job(id));
   if (job && action === 'edit') return <JobEdit job={job} onClose={onClose} />;
   if (job && action === 'tag') return <TagMany jobs={[job]} onClose={onClose} onDone={onClose} />;
-  if (job && action in TITLES) return <Ask action={action as Action} job={job} onClose={onClose} />;
+  if (job && action in texts.actions) return <Ask action={action as Action} job={job} onClose={onClose} />;
   if (!error) return null;
   return (
-    <Dialog title={TITLES[action as Action] ?? (action === 'tag' ? 'Tags' : 'Edit')} onClose={onClose}>
+    <Dialog title={texts.actions[action as Action] ?? (action === 'tag' ? texts.tags : texts.edit)} onClose={onClose}>
       <Fault error={error} />
     </Dialog>
   );
@@ -147,7 +140,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
       ? jobLine('scale', ref, replicas)
       : jobLine(action === 'delete' ? 'rm' : action, ref, ...(action === 'resume' && queue !== job.queue ? ['--queue', queue] : []));
   return (
-    <Dialog title={`${TITLES[action]} ${job.name}?`} onClose={onClose}>
+    <Dialog title={fill(texts.actionOf, { action: texts.actions[action], name: job.name })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -158,7 +151,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
         {action === 'scale' && elastic && (
           <label className="mt-4 block w-48 space-y-1">
             <span className="label">
-              Replicas of {elastic.name}, {elastic.minReplicas} to {elastic.maxReplicas}
+              {fill(texts.replicasOfTo, { name: elastic.name, minReplicas: elastic.minReplicas, maxReplicas: elastic.maxReplicas })}
             </span>
             <input
               type="number"
@@ -172,7 +165,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
         )}
         {action === 'resume' && job.allowed.includes('edit') && (
           <label className="mt-4 block w-48 space-y-1">
-            <span className="label">Queue</span>
+            <span className="label">{texts.queue}</span>
             <select className="field" value={queue} onChange={(event) => setQueue(event.target.value)}>
               {(queues.includes(queue) ? queues : [queue, ...queues]).map((name) => (
                 <option key={name}>{name}</option>
@@ -185,10 +178,10 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
           <CommandLine line={line} className="-ml-1.5" />
           <span className="grow" />
           <button type="button" className="btn" onClick={onClose}>
-            Keep as it is
+            {texts.keep}
           </button>
           <button type="submit" data-first className={`btn ${MILD.has(action) ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
-            {TITLES[action]}
+            {texts.actions[action]}
           </button>
         </div>
       </form>

@@ -6,6 +6,9 @@ import { ENDED, type CacheUse, type JobCache as Cache, type JobDetail } from '..
 import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
+import { counts } from '../texts/english/counts';
+import { job as texts } from '../texts/english/job';
+import { counted, fill } from '../texts/fill';
 
 /** The server is not asked about jobs whose file turns the cache off. */
 export function JobCache({ job }: { job: JobDetail }) {
@@ -16,8 +19,8 @@ export function JobCache({ job }: { job: JobDetail }) {
 
 export function CacheCard({ said }: { said: Cache }) {
   return (
-    <section aria-label="Compiled code">
-      <h2 className="heading">Compiled code</h2>
+    <section aria-label={texts.compiledCode}>
+      <h2 className="heading">{texts.compiledCode}</h2>
       <p className="pt-2 text-sm">{sentence(said)}</p>
       {said.source !== 'job' && <p className="pt-1 text-xs text-muted">{origin(said)}</p>}
       {said.uses.length > 0 && (
@@ -25,11 +28,11 @@ export function CacheCard({ said }: { said: Cache }) {
           <table className="mt-2 w-full text-xs">
             <thead>
               <tr className="text-left text-muted">
-                <th scope="col">Task</th>
-                <th scope="col">Found</th>
-                <th scope="col" className="text-right">Compiled anew</th>
-                <th scope="col" className="text-right">First step after</th>
-                <th scope="col" className="text-right">Saved</th>
+                <th scope="col">{texts.task}</th>
+                <th scope="col">{texts.found}</th>
+                <th scope="col" className="text-right">{texts.compiledAnew}</th>
+                <th scope="col" className="text-right">{texts.firstStepAfter}</th>
+                <th scope="col" className="text-right">{texts.saved}</th>
               </tr>
             </thead>
             <tbody>
@@ -51,28 +54,29 @@ export function CacheCard({ said }: { said: Cache }) {
 }
 
 function sentence(said: Cache): string {
-  if (said.tasks === 0) return 'No task has asked for compiled code yet.';
+  if (said.tasks === 0) return texts.taskHasAsked;
   if (said.hits === 0) {
-    return said.tasks === 1 ? 'Its task found no compiled code and compiled anew.' : `None of ${said.tasks} tasks found compiled code; all compiled anew.`;
+    return said.tasks === 1 ? texts.taskFoundCompiled : fill(texts.noneTasksFound, { tasks: said.tasks });
   }
-  const tasks = said.tasks === 1 ? 'Its task' : `${said.hits} of ${said.tasks} tasks`;
-  const saved = said.savedSeconds === null ? '' : said.savedSeconds > 0 ? `, which saved ${duration(said.savedSeconds)}` : ', which saved no time';
-  return `${tasks} started from compiled code, ${bytes(said.bytes)} in all${saved}.`;
+  const [plain, saved, nothing] =
+    said.tasks === 1
+      ? [texts.oneStarted, texts.oneStartedSaved, texts.oneStartedNothing]
+      : [texts.someStarted, texts.someStartedSaved, texts.someStartedNothing];
+  const text = said.savedSeconds === null ? plain : said.savedSeconds > 0 ? saved : nothing;
+  return fill(text, { hits: said.hits, tasks: said.tasks, bytes: bytes(said.bytes), time: duration(said.savedSeconds ?? 0) });
 }
 
 function origin(said: Cache): string {
-  const by = said.source === 'queue' ? `the queue ${said.queue}` : 'the server';
-  return `The job file leaves it to ${by}, which says compileCache: ${said.share}.`;
+  return fill(said.source === 'queue' ? texts.leftToQueue : texts.leftToServer, { queue: said.queue, share: said.share });
 }
 
 function found(use: CacheUse): string {
-  if (use.refused) return `refused: ${use.refused}`;
-  return use.hit ? `${files(use.files)}, ${bytes(use.bytes)}` : 'nothing';
+  if (use.refused) return fill(texts.refused, { why: use.refused });
+  return use.hit ? fill(texts.filesOf, { files: files(use.files), bytes: bytes(use.bytes) }) : texts.nothing;
 }
 
 function files(count: number | null): string {
-  if (count === null) return '';
-  return count === 1 ? '1 file' : `${count.toLocaleString('en')} files`;
+  return count === null ? '' : counted(counts.files, count);
 }
 
 function seconds(value: number | null): string {

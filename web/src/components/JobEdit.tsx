@@ -7,6 +7,8 @@ import * as ask from '../api/queries';
 import type { JobDetail } from '../api/types';
 import { type JobTerms, changedTerms, editLine, writtenDuration } from '../lib/editing';
 import { refOf } from '../lib/cli';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
@@ -35,17 +37,17 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
   };
   const ref = refOf(job, useQuery(ask.me).data?.user);
   return (
-    <Dialog title={`Edit ${job.name}`} onClose={onClose}>
+    <Dialog title={fill(texts.editNamed, { name: job.name })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
           act.mutate();
         }}
       >
-        <p className="text-sm text-muted">It keeps its submission time. If it starts before the change, nothing changes.</p>
+        <p className="text-sm text-muted">{texts.keepsSubmissionTime}</p>
         <div className="mt-4 grid gap-4 sm:grid-cols-3">
           <label className="block space-y-1">
-            <span className="label">Priority</span>
+            <span className="label">{texts.priority}</span>
             <input className="field" list="priority-classes" maxLength={20} value={terms.priority} onChange={(event) => set({ priority: event.target.value })} />
             <datalist id="priority-classes">
               {CLASSES.map((name) => (
@@ -54,11 +56,11 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
             </datalist>
           </label>
           <label className="block space-y-1">
-            <span className="label">Maximum duration</span>
-            <input className="field" placeholder="no limit" maxLength={50} value={terms.maxDuration} onChange={(event) => set({ maxDuration: event.target.value })} />
+            <span className="label">{texts.maximumDuration}</span>
+            <input className="field" placeholder={texts.noLimit} maxLength={50} value={terms.maxDuration} onChange={(event) => set({ maxDuration: event.target.value })} />
           </label>
           <label className="block space-y-1">
-            <span className="label">Queue</span>
+            <span className="label">{texts.queue}</span>
             <select className="field" value={terms.queue} onChange={(event) => set({ queue: event.target.value })}>
               {[...new Set([before.queue, ...names])].map((name) => (
                 <option key={name} value={name}>
@@ -73,10 +75,10 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
           {!none && <CommandLine line={editLine(ref, changed)} className="-ml-1.5" />}
           <span className="grow" />
           <button type="button" className="btn" onClick={onClose}>
-            Keep as it is
+            {texts.keep}
           </button>
           <button type="submit" data-first className="btn btn-main" disabled={none || act.isPending}>
-            Change
+            {texts.change}
           </button>
         </div>
       </form>

@@ -4,6 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type JobEfficiency as Efficiency, type RoleEfficiency } from '../api/types';
 import { number, size } from '../lib/efficiency';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 
 /** Jobs that have not run have nothing to say. */
 export function JobEfficiency({ job }: { job: JobDetail }) {
@@ -14,16 +16,16 @@ export function JobEfficiency({ job }: { job: JobDetail }) {
 export function EfficiencyCard({ said }: { said: Efficiency }) {
   const measured = said.roles.some((role) => role.measuredTasks > 0);
   return (
-    <section aria-label="Asked and used">
-      <h2 className="heading">Asked and used</h2>
+    <section aria-label={texts.askedAndUsed}>
+      <h2 className="heading">{texts.askedAndUsed}</h2>
       {measured && (
         <table className="mt-2 w-full text-xs">
           <thead>
             <tr className="text-left text-muted">
-              <th scope="col">Of each task</th>
-              <th scope="col" className="text-right">Devices</th>
-              <th scope="col" className="text-right">Processors</th>
-              <th scope="col" className="text-right">Memory</th>
+              <th scope="col">{texts.ofEachTask}</th>
+              <th scope="col" className="text-right">{texts.devices}</th>
+              <th scope="col" className="text-right">{texts.processors}</th>
+              <th scope="col" className="text-right">{texts.memory}</th>
             </tr>
           </thead>
           {said.roles.map((role) => (
@@ -40,23 +42,18 @@ export function EfficiencyCard({ said }: { said: Efficiency }) {
   );
 }
 
-const LINES = [
-  ['asked', 'asked for'],
-  ['mean', 'used on average'],
-  ['most', 'used at most'],
-  ['wouldDo', 'would have done'],
-] as const satisfies readonly (readonly [keyof RoleEfficiency, string])[];
+const LINES = ['asked', 'mean', 'most', 'wouldDo'] as const satisfies readonly (keyof RoleEfficiency)[];
 
 function Role({ role, named }: { role: RoleEfficiency; named: boolean }) {
   return (
     <tbody>
-      {LINES.map(([field, label]) => {
+      {LINES.map((field) => {
         const amounts = role[field];
         const cells = [number(amounts.devices), number(amounts.cpus), size(amounts.memoryBytes)];
         if (field === 'wouldDo' && cells.every((cell) => cell === '')) return null;
         return (
           <tr key={field}>
-            <th scope="row" className="text-left font-normal">{named ? `${role.role}: ${label}` : label}</th>
+            <th scope="row" className="text-left font-normal">{named ? fill(texts.amountOf, { role: role.role, amount: texts.amounts[field] }) : texts.amounts[field]}</th>
             {cells.map((cell, at) => (
               <td key={LABELS[at]} className="text-right">{cell}</td>
             ))}

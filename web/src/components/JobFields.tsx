@@ -2,6 +2,7 @@
 
 import type { ReactNode } from 'react';
 import { FRAMEWORKS, LEVELS, PRIORITIES, type JobForm } from '../lib/jobform';
+import { submit as texts } from '../texts/english/submit';
 import { useOpenQueues } from './useOpenQueues';
 
 interface Props {
@@ -25,27 +26,27 @@ export function JobFields(props: Props) {
   const bind = binding(props);
   return (
     <fieldset disabled={props.disabled} className={GRID}>
-      <legend className="sr-only">The job</legend>
-      <Field label="Name" wide>
+      <legend className="sr-only">{texts.theJob}</legend>
+      <Field label={texts.name} wide>
         <input {...bind('name')} required />
       </Field>
-      <Field label="Framework" wide>
+      <Field label={texts.framework} wide>
         <Choice {...bind('framework')} options={FRAMEWORKS} />
       </Field>
-      <Field label="Queue" wide>
+      <Field label={texts.queue} wide>
         <Choice {...bind('queue')} options={queues} />
       </Field>
-      <Field label="Priority" wide>
-        <Choice {...bind('priority')} options={PRIORITIES} none="default" />
+      <Field label={texts.priority} wide>
+        <Choice {...bind('priority')} options={PRIORITIES} none={texts.default} />
       </Field>
-      <Field label="Must be within one" wide>
-        <Choice {...bind('required')} options={LEVELS} none="anything" />
+      <Field label={texts.mustWithinOne} wide>
+        <Choice {...bind('required')} options={LEVELS} none={texts.anything} />
       </Field>
-      <Field label="Should be within one" wide>
-        <Choice {...bind('preferred')} options={LEVELS} none="anything" />
+      <Field label={texts.shouldWithinOne} wide>
+        <Choice {...bind('preferred')} options={LEVELS} none={texts.anything} />
       </Field>
-      <Field label="Image of all roles" full>
-        <input {...bind('image')} placeholder="none: the node's own environment" />
+      <Field label={texts.imageAllRoles} full>
+        <input {...bind('image')} placeholder={texts.noneNodesOwn} />
       </Field>
     </fieldset>
   );
@@ -55,24 +56,24 @@ export function RoleFields(props: Props) {
   const bind = binding(props);
   return (
     <fieldset disabled={props.disabled} className={GRID}>
-      <legend className="sr-only">Tasks</legend>
-      <Field label="Command" full>
+      <legend className="sr-only">{texts.tasks}</legend>
+      <Field label={texts.command} full>
         <textarea {...bind('command')} rows={4} spellCheck={false} className="field !h-auto py-1.5 font-mono !text-xs" />
       </Field>
-      <Field label="Replicas">
-        <input {...bind('replicas')} inputMode="numeric" pattern="\s*\d+(\s*-\s*\d+)?\s*" title="A number, or 2-8 for an elastic role" placeholder="4, or 2-8" />
+      <Field label={texts.replicas}>
+        <input {...bind('replicas')} inputMode="numeric" pattern="\s*\d+(\s*-\s*\d+)?\s*" title={texts.replicasMean} placeholder={texts.replicasHint} />
       </Field>
-      <Field label="Devices each">
+      <Field label={texts.devicesEach}>
         <input {...bind('devices')} type="number" min={0} step="any" />
       </Field>
-      <Field label="Processors each">
+      <Field label={texts.processorsEach}>
         <input {...bind('cpu')} />
       </Field>
-      <Field label="Memory each">
-        <input {...bind('memory')} placeholder="no limit, or 2Gi" />
+      <Field label={texts.memoryEach}>
+        <input {...bind('memory')} placeholder={texts.memoryHint} />
       </Field>
-      <Field label="Device model" wide>
-        <input {...bind('model')} placeholder="any" />
+      <Field label={texts.deviceModel} wide>
+        <input {...bind('model')} placeholder={texts.any} />
       </Field>
     </fieldset>
   );

@@ -5,10 +5,11 @@ import { useState } from 'react';
 import { shownText } from '../api/copy';
 import * as ask from '../api/queries';
 import type { JobDetail } from '../api/types';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 import { Skeleton } from './Notices';
 
 const FORMS = ['submitted', 'canonical'] as const;
-const NAMES = { submitted: 'As submitted', canonical: 'Canonical' };
 
 export function JobFile({ job }: { job: JobDetail }) {
   const may = job.allowed.includes('environment');
@@ -20,10 +21,10 @@ export function JobFile({ job }: { job: JobDetail }) {
   return (
     <>
       {file && (
-        <div role="group" aria-label="Form of the document" className="flex flex-wrap items-baseline gap-2 pb-3">
+        <div role="group" aria-label={texts.formDocument} className="flex flex-wrap items-baseline gap-2 pb-3">
           {FORMS.map((each) => (
             <button key={each} type="button" aria-pressed={shown === each} className="btn aria-pressed:border-accent aria-pressed:text-accent" onClick={() => setWanted(each)}>
-              {NAMES[each]}
+              {texts.forms[each]}
             </button>
           ))}
           {shown === 'submitted' && parameters.length > 0 && (
@@ -32,12 +33,12 @@ export function JobFile({ job }: { job: JobDetail }) {
         </div>
       )}
       {file && shown === 'submitted' && file.edits.length > 0 && (
-        <p className="pb-3 text-sm text-muted">The job was edited since, and its file was not. {file.edits.join(' ')}</p>
+        <p className="pb-3 text-sm text-muted">{fill(texts.jobWasEdited, { edits: file.edits.join(' ') })}</p>
       )}
       <pre
         className="overflow-x-auto bg-sunken p-4 font-mono text-xs leading-[18px]"
         tabIndex={0}
-        aria-label={shown === 'submitted' ? 'The file as submitted' : 'The canonical document'}
+        aria-label={shown === 'submitted' ? texts.fileSubmitted : texts.theCanonicalDocument}
       >
         {file && shown === 'submitted' ? shownText(file.text) : JSON.stringify(job.document, null, 2)}
       </pre>

@@ -2,6 +2,8 @@
 
 import { getRouteApi } from '@tanstack/react-router';
 import type { Attempt, JobDetail } from '../api/types';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 import { LogView } from './LogView';
 import { numberOf, useAttempts } from './useAttempts';
 
@@ -60,8 +62,8 @@ interface TaskProps {
 
 function TaskChoice({ names, task, together, onChange }: TaskProps) {
   return (
-    <select aria-label="Task" className="field !h-7 !w-auto" value={task} onChange={(event) => onChange(event.target.value || undefined)}>
-      {together && <option value="">all tasks</option>}
+    <select aria-label={texts.task} className="field !h-7 !w-auto" value={task} onChange={(event) => onChange(event.target.value || undefined)}>
+      {together && <option value="">{texts.allTasks}</option>}
       {task && !names.includes(task) && <option>{task}</option>}
       {names.map((name) => (
         <option key={name}>{name}</option>
@@ -79,13 +81,12 @@ interface AttemptProps {
 function AttemptChoice({ attempts, attempt, onChange }: AttemptProps) {
   const numbers = attempts.map(numberOf);
   return (
-    <select aria-label="Attempt" className="field !h-7 !w-auto" value={attempt} onChange={(event) => onChange(event.target.value || undefined)}>
-      <option value="">all attempts</option>
-      {attempt && !numbers.includes(attempt) && <option value={attempt}>attempt {attempt}</option>}
+    <select aria-label={texts.attempt} className="field !h-7 !w-auto" value={attempt} onChange={(event) => onChange(event.target.value || undefined)}>
+      <option value="">{texts.allAttempts}</option>
+      {attempt && !numbers.includes(attempt) && <option value={attempt}>{fill(texts.attemptRow, { attempt })}</option>}
       {attempts.map((each, at) => (
         <option key={each.id} value={numbers[at]}>
-          attempt {numbers[at]}
-          {each.exit ? `, ${each.exit.phrase}` : each.endedAt ? ', over' : ''}
+          {fill(each.exit ? texts.attemptExit : each.endedAt ? texts.attemptOver : texts.attemptRow, { attempt: numbers[at]!, exit: each.exit?.phrase ?? '' })}
         </option>
       ))}
     </select>

@@ -5,10 +5,15 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { ofOutput, outputs } from '../api/teams';
 import type { JobDetail, OutputView } from '../api/types';
+import { files as texts } from '../texts/english/files';
+import { filled } from '../texts/fill';
 import { FileTable, type Lead } from './FileTable';
 import { Empty, Fault, Skeleton } from './Notices';
 
 const route = getRouteApi('/frame/jobs/$ref');
+
+const OUTPUTS = 'outputs: [{path: model, uri: "file:///data/models"}]';
+const STORAGES = 'storages: [data]';
 
 export default function JobOutputs({ job }: { job: JobDetail }) {
   const search = route.useSearch();
@@ -18,14 +23,14 @@ export default function JobOutputs({ job }: { job: JobDetail }) {
   const found = list.data.items;
   if (found.length === 0)
     return (
-      <Empty title="This job names no place for results">
-        A job file with <code>outputs: [{'{path: model, uri: "file:///data/models"}'}]</code> or <code>storages: [data]</code> keeps files that are looked at here.
+      <Empty title={texts.jobNamesPlace}>
+        {filled(texts.jobFileKeeps, { code: <code>{OUTPUTS}</code>, code2: <code>{STORAGES}</code> })}
       </Empty>
     );
   const chosen = found.find((each) => String(each.index) === search.output) ?? found.find((each) => each.browsable) ?? found[0]!;
   return (
     <>
-      <ul className="flex flex-wrap gap-1 pb-2" aria-label="Outputs">
+      <ul className="flex flex-wrap gap-1 pb-2" aria-label={texts.outputs}>
         {found.map((each) => (
           <li key={each.index} className="min-w-0">
             <Link
@@ -63,19 +68,18 @@ function Chosen({ job, output, path, file }: { job: JobDetail; output: OutputVie
         {output.uri && <span className="font-mono text-xs">{output.uri}</span>}
         {output.storage && (
           <>
-            {output.uri && ', '}in the storage{' '}
-            <Link to="/storages/$name" params={{ name: output.storage }} className="link">
+            {output.uri && ', '}{filled(texts.inTheStorage, { storage: <Link to="/storages/$name" params={{ name: output.storage }} className="link">
               {output.storage}
-            </Link>
+            </Link> })}
           </>
         )}
       </p>
       {output.browsable ? (
         <FileTable key={path} place={ofOutput(id, output.index)} name={output.path} path={path} file={file} Lead={lead}>
-          The job has kept nothing in it yet. Outputs are copied when a task's command has ended.
+          {texts.jobHasKept}
         </FileTable>
       ) : (
-        <Empty title="Its files are not shown here">{output.message}</Empty>
+        <Empty title={texts.filesShownHere}>{output.message}</Empty>
       )}
     </>
   );

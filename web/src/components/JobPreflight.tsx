@@ -5,8 +5,10 @@ import type { ReactNode } from 'react';
 import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type NetworkReport, type NetworkWay, type PlatformReport, type PreflightReport } from '../api/types';
 import { bytes } from '../lib/bytes';
-import { count } from '../lib/format';
 import { wide } from '../lib/wide';
+import { counts } from '../texts/english/counts';
+import { preflight as texts } from '../texts/english/preflight';
+import { counted, fill, number } from '../texts/fill';
 
 const SHOWN = 8;
 
@@ -21,15 +23,15 @@ export function PreflightCard({ found }: { found: PreflightReport }) {
   return (
     <>
       {found.checks.includes('network') && (
-        <section aria-label="Network before the start">
-          <h2 className="heading">Network before the start</h2>
-          {found.network ? <Network report={found.network} /> : <p className="pt-2 text-sm">No task has told of its network yet.</p>}
+        <section aria-label={texts.networkBeforeStart}>
+          <h2 className="heading">{texts.networkBeforeStart}</h2>
+          {found.network ? <Network report={found.network} /> : <p className="pt-2 text-sm">{texts.taskHasTold}</p>}
         </section>
       )}
       {found.checks.includes('platform') && (
-        <section aria-label="Machines before the start">
-          <h2 className="heading">Machines before the start</h2>
-          {found.platform ? <Platform report={found.platform} /> : <p className="pt-2 text-sm">No task has told of its machine yet.</p>}
+        <section aria-label={texts.machinesBeforeStart}>
+          <h2 className="heading">{texts.machinesBeforeStart}</h2>
+          {found.platform ? <Platform report={found.platform} /> : <p className="pt-2 text-sm">{texts.taskHasToldMachine}</p>}
         </section>
       )}
     </>
@@ -40,18 +42,18 @@ function Platform({ report }: { report: PlatformReport }) {
   const found = report.machines.flatMap((each) => each.findings.map((finding) => `${each.node}: ${finding}`));
   return (
     <>
-      {found.length + report.differences.length === 0 && <p className="pt-2 text-sm">Nothing that slows tasks was found.</p>}
+      {found.length + report.differences.length === 0 && <p className="pt-2 text-sm">{texts.nothingSlowsTasks}</p>}
       <Findings findings={[...report.differences, ...found]} />
       <Figures>
-        <caption className="sr-only">Machines</caption>
+        <caption className="sr-only">{texts.machines}</caption>
         <thead>
           <tr>
-            <th scope="col">Node</th>
-            <th scope="col">Kernel</th>
-            <th scope="col">Processors</th>
-            <th scope="col" className="num">Memory</th>
-            <th scope="col" className="num">Page cache</th>
-            <th scope="col" className="num">NUMA nodes</th>
+            <th scope="col">{texts.node}</th>
+            <th scope="col">{texts.kernel}</th>
+            <th scope="col">{texts.processors}</th>
+            <th scope="col" className="num">{texts.memory}</th>
+            <th scope="col" className="num">{texts.pageCache}</th>
+            <th scope="col" className="num">{texts.numaNodes}</th>
           </tr>
         </thead>
         <tbody>
@@ -59,7 +61,7 @@ function Platform({ report }: { report: PlatformReport }) {
             <tr key={node}>
               <th scope="row" className="!text-sm !font-normal !text-text">{node}</th>
               <td>{facts.kernel}</td>
-              <td>{`${facts.processors} × ${facts.processor || 'unknown'}`}</td>
+              <td>{fill(texts.processorsOf, { processors: facts.processors, processor: facts.processor || texts.unknown })}</td>
               <td className="num">{bytes(facts.memory.total)}</td>
               <td className="num">{bytes(facts.memory.pageCache)}</td>
               <td className="num">{facts.numa.length}</td>
@@ -79,20 +81,20 @@ function Network({ report }: { report: NetworkReport }) {
       <Findings findings={report.findings} />
       {report.levels.length > 0 && (
         <Figures>
-          <caption className="sr-only">Usual figures by closeness</caption>
+          <caption className="sr-only">{texts.usualFiguresCloseness}</caption>
           <thead>
             <tr>
-              <th scope="col">Within</th>
-              <th scope="col" className="num">Ways</th>
-              <th scope="col" className="num">Median rate</th>
-              <th scope="col" className="num">Median latency</th>
+              <th scope="col">{texts.within}</th>
+              <th scope="col" className="num">{texts.ways}</th>
+              <th scope="col" className="num">{texts.medianRate}</th>
+              <th scope="col" className="num">{texts.medianLatency}</th>
             </tr>
           </thead>
           <tbody>
             {report.levels.map((level) => (
               <tr key={level.level}>
                 <th scope="row" className="!text-sm !font-normal !text-text">{level.level}</th>
-                <td className="num">{level.ways.toLocaleString('en')}</td>
+                <td className="num">{number(level.ways)}</td>
                 <td className="num">{rate(level.bytesPerSecond)}</td>
                 <td className="num">{latency(level.latencySeconds)}</td>
               </tr>
@@ -129,14 +131,14 @@ function Findings({ findings }: { findings: string[] }) {
 function Ways({ ways, of }: { ways: NetworkWay[]; of: number }) {
   return (
     <Figures>
-      <caption className="px-2 pt-1 text-left text-xs text-muted">{of > ways.length ? `The slowest ${ways.length} of ${count(of, 'way')}` : 'All ways, the slowest first'}</caption>
+      <caption className="px-2 pt-1 text-left text-xs text-muted">{of > ways.length ? fill(texts.theSlowestOf, { ways: ways.length, ways2: counted(counts.ways, of) }) : texts.allWaysSlowest}</caption>
       <thead>
         <tr>
-          <th scope="col">From</th>
-          <th scope="col">To</th>
-          <th scope="col">Within</th>
-          <th scope="col" className="num">Rate</th>
-          <th scope="col" className="num">Latency</th>
+          <th scope="col">{texts.from}</th>
+          <th scope="col">{texts.to}</th>
+          <th scope="col">{texts.within}</th>
+          <th scope="col" className="num">{texts.rate}</th>
+          <th scope="col" className="num">{texts.latency}</th>
         </tr>
       </thead>
       <tbody>
@@ -144,7 +146,7 @@ function Ways({ ways, of }: { ways: NetworkWay[]; of: number }) {
           <tr key={`${way.source} ${way.target}`}>
             <th scope="row" className="!text-sm !font-normal !text-text">{way.source}</th>
             <td>{way.target}</td>
-            <td>{way.slow ? `${way.level}, slow` : way.level}</td>
+            <td>{way.slow ? fill(texts.slow, { level: way.level }) : way.level}</td>
             <td className="num">{rate(way.bytesPerSecond)}</td>
             <td className="num">{latency(way.latencySeconds)}</td>
           </tr>
@@ -155,10 +157,10 @@ function Ways({ ways, of }: { ways: NetworkWay[]; of: number }) {
 }
 
 function sentence(report: NetworkReport): string {
-  const measured = `${count(report.tasks, 'task')} measured ${count(report.ways.length, 'way')} between them in ${report.seconds.toFixed(1)} s`;
-  if (report.ring.length === 0) return `${measured}.`;
+  const measured = { tasks: counted(counts.tasks, report.tasks), ways: counted(counts.ways, report.ways.length), seconds: report.seconds.toFixed(1) };
+  if (report.ring.length === 0) return fill(texts.measured, measured);
   const least = report.ring.reduce((one, other) => (other.bytesPerSecond < one.bytesPerSecond ? other : one));
-  return `${measured}. While all send at once in a ring, ${least.source} sends the least: ${rate(least.bytesPerSecond)}.`;
+  return fill(texts.whileAllSend, { ...measured, source: least.source, rate: rate(least.bytesPerSecond) });
 }
 
 function rate(value: number): string {
@@ -171,5 +173,5 @@ function latency(value: number | null): string {
 }
 
 function digits(value: number): string {
-  return Number(value.toPrecision(3)).toLocaleString('en');
+  return number(Number(value.toPrecision(3)));
 }

@@ -4,7 +4,9 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import * as ask from '../api/profiles';
 import { ENDED, type JobDetail, type ProfileView } from '../api/types';
 import { bytes } from '../lib/bytes';
-import { KINDS } from '../lib/profiles';
+import { counts } from '../texts/english/counts';
+import { profiles as texts } from '../texts/english/profiles';
+import { counted, fill } from '../texts/fill';
 import { Empty, Fault, Skeleton } from './Notices';
 import { ProfileBeside } from './ProfileBeside';
 import { ProfileProgress } from './ProfileProgress';
@@ -32,15 +34,15 @@ export default function JobProfiles({ job, profile, before, onChoice }: Props) {
     <div className="space-y-6">
       {!ENDED.has(job.state) && <TakeProfile job={job} going={data.items.some(ask.isGoing)} onTaken={choose} />}
       {data.items.length === 0 ? (
-        <Empty title="There is no profile of this job">
-          A profile shows in which functions the time goes, where each rank stands, or what the ranks compute and wait for. The program goes on meanwhile.
+        <Empty title={texts.thereProfileJob}>
+          {texts.profileShowsWhich}
         </Empty>
       ) : (
-        <section aria-label="Profiles that are kept">
+        <section aria-label={texts.profilesKept}>
           <List items={data.items} chosen={chosen} onChoice={choose} />
           <p className="pt-1.5 text-2xs text-muted">
-            {data.mostBytes > 0 && `${data.bytes > 0 && data.bytes < 2 ** 20 ? 'Less than 1 MiB' : bytes(data.bytes)} of ${bytes(data.mostBytes)} are in use. `}
-            Profiles go after {data.days} days.
+            {data.mostBytes > 0 && fill(data.bytes > 0 && data.bytes < 2 ** 20 ? texts.useLittle : texts.use, { bytes: bytes(data.bytes), mostBytes: bytes(data.mostBytes) })}{' '}
+            {fill(texts.profilesGoAfter, { days: data.days })}
           </p>
         </section>
       )}
@@ -61,17 +63,17 @@ function List({ items, chosen, onChoice }: { items: ProfileView[]; chosen?: Prof
   return (
     <div className="relative overflow-x-auto">
       {remove.error && <Fault error={remove.error} />}
-      <table className="grid-table" aria-label="Profiles">
+      <table className="grid-table" aria-label={texts.profiles}>
         <thead>
           <tr>
-            <th scope="col">Taken</th>
-            <th scope="col">What</th>
-            <th scope="col">Tasks</th>
-            <th scope="col">State</th>
-            <th scope="col" className="num">Ranks</th>
-            <th scope="col">By</th>
+            <th scope="col">{texts.taken}</th>
+            <th scope="col">{texts.what}</th>
+            <th scope="col">{texts.tasks}</th>
+            <th scope="col">{texts.state}</th>
+            <th scope="col" className="num">{texts.ranks}</th>
+            <th scope="col">{texts.by}</th>
             <th scope="col">
-              <span className="sr-only">Remove</span>
+              <span className="sr-only">{texts.remove}</span>
             </th>
           </tr>
         </thead>
@@ -84,18 +86,18 @@ function List({ items, chosen, onChoice }: { items: ProfileView[]; chosen?: Prof
                 </button>
               </td>
               <td className="whitespace-nowrap">
-                {KINDS[each.what]}
-                {each.seconds > 0 && <span className="text-muted"> {each.seconds} s</span>}
+                {texts.kinds[each.what]}
+                {each.seconds > 0 && <span className="text-muted"> {fill(texts.s, { seconds: each.seconds })}</span>}
               </td>
               <td className="max-w-40 truncate" title={each.tasks.join(', ')}>
-                {each.tasks.length === 1 ? each.tasks[0] : `${each.tasks.length} tasks`}
+                {each.tasks.length === 1 ? each.tasks[0] : counted(counts.tasks, each.tasks.length)}
               </td>
               <td>{each.state}</td>
               <td className="num">{each.ranks || ''}</td>
               <td>{each.takenBy}</td>
               <td className="text-right">
-                <button type="button" className="btn-bare" aria-label={`Remove the profile of ${each.takenAt}`} disabled={remove.isPending} onClick={() => remove.mutate(each.id)}>
-                  Remove
+                <button type="button" className="btn-bare" aria-label={fill(texts.removeProfile, { takenAt: each.takenAt })} disabled={remove.isPending} onClick={() => remove.mutate(each.id)}>
+                  {texts.remove}
                 </button>
               </td>
             </tr>
@@ -119,7 +121,7 @@ function Chosen({ profile, others, before, onBefore }: ChosenProps) {
     <>
       {profile.problem && <Fault error={new Error(profile.problem)} />}
       {profile.problems.length > 0 && (
-        <ul aria-label="What could not be read" className="list-disc pl-5 text-sm text-muted">
+        <ul aria-label={texts.whatCouldRead} className="list-disc pl-5 text-sm text-muted">
           {profile.problems.map((each) => (
             <li key={`${each.rank} ${each.problem}`}>
               {each.rank}: {each.problem}

@@ -6,13 +6,14 @@ import { ENDED, type Hang, type JobDetail, type RankScore } from '../api/types';
 import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
+import { job as texts } from '../texts/english/job';
+import { fill, filled, number } from '../texts/fill';
 import { Ago } from './Time';
 
 /** Slower than its peers by more than this is marked. */
 const SLOW = 0.9;
 /** Rows of the slowest; the others are counted. */
 const SHOWN = 8;
-const DONE: Record<Hang['action'], string> = { warn: 'Its owner was told.', restart: 'It was restarted.', suspend: 'It was suspended.' };
 
 export function JobRanks({ job }: { job: JobDetail }) {
   const going = !ENDED.has(job.state);
@@ -35,21 +36,21 @@ interface HangsProps {
 
 export function HangsCard({ hangs, address }: HangsProps) {
   return (
-    <section aria-label="Hangs">
-      <h2 className="heading">Hangs</h2>
+    <section aria-label={texts.hangs}>
+      <h2 className="heading">{texts.hangs}</h2>
       <ul className="space-y-2 pt-2 text-sm">
         {hangs.map((hang) => (
           <li key={hang.at}>
             <p className="break-words">
-              {hang.why} <span className="text-muted">{DONE[hang.action]}</span>
+              {hang.why} <span className="text-muted">{texts.hung[hang.action]}</span>
             </p>
             <p className="text-xs text-muted">
-              <Ago at={hang.at} />, after {duration(hang.silentSeconds)} without progress
+              {filled(texts.afterWithoutProgress, { time: <Ago at={hang.at} />, time2: duration(hang.silentSeconds) })}
               {hang.bundle && address && (
                 <>
                   {' · '}
                   <a className="link" href={address(hang.bundle)} download>
-                    stacks, logs and figures ({bytes(hang.bytes)})
+                    {fill(texts.stacksLogsFigures, { bytes: bytes(hang.bytes) })}
                   </a>
                 </>
               )}
@@ -64,18 +65,18 @@ export function HangsCard({ hangs, address }: HangsProps) {
 export function RanksCard({ ranks }: { ranks: RankScore[] }) {
   const rest = ranks.length - SHOWN;
   return (
-    <section aria-label="Pace of its tasks">
-      <h2 className="heading">Pace of its tasks</h2>
+    <section aria-label={texts.paceTasks}>
+      <h2 className="heading">{texts.paceTasks}</h2>
       <p className="pt-2 text-sm">{sentence(ranks)}</p>
       <div {...wide} className="overflow-x-auto">
         <table className="mt-2 w-full text-xs">
           <thead>
             <tr className="text-left text-muted">
-              <th scope="col">Task</th>
-              <th scope="col">Node</th>
-              <th scope="col" className="text-right">Step</th>
-              <th scope="col" className="text-right">Steps a second</th>
-              <th scope="col" className="text-right">Beside its peers</th>
+              <th scope="col">{texts.task}</th>
+              <th scope="col">{texts.node}</th>
+              <th scope="col" className="text-right">{texts.step}</th>
+              <th scope="col" className="text-right">{texts.stepsASecond}</th>
+              <th scope="col" className="text-right">{texts.besideItsPeers}</th>
             </tr>
           </thead>
           <tbody>
@@ -83,7 +84,7 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
               <tr key={each.task}>
                 <th scope="row" className="text-left font-normal">{each.task}</th>
                 <td>{each.node}</td>
-                <td className="text-right">{each.step.toLocaleString('en')}</td>
+                <td className="text-right">{number(each.step)}</td>
                 <td className="text-right">{each.stepsPerSecond === null ? '' : each.stepsPerSecond.toPrecision(3)}</td>
                 <td className={`text-right ${slow(each) ? 'font-semibold' : ''}`}>{percent(each.score)}</td>
               </tr>
@@ -91,7 +92,7 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
           </tbody>
         </table>
       </div>
-      {rest > 0 && <p className="pt-1 text-xs text-muted">{`and ${rest.toLocaleString('en')} that are faster`}</p>}
+      {rest > 0 && <p className="pt-1 text-xs text-muted">{fill(texts.faster, { rest: number(rest) })}</p>}
     </section>
   );
 }
@@ -99,9 +100,9 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
 function sentence(ranks: RankScore[]): string {
   const behind = ranks.filter(slow);
   const [slowest] = behind;
-  if (!slowest) return 'All of its tasks that report steps keep pace.';
-  if (behind.length === 1) return `${slowest.task} works at ${percent(slowest.score)} of the pace of its peers.`;
-  return `${behind.length.toLocaleString('en')} of ${ranks.length.toLocaleString('en')} tasks are slower than their peers.`;
+  if (!slowest) return texts.allTasksReport;
+  if (behind.length === 1) return fill(texts.worksPacePeers, { task: slowest.task, score: percent(slowest.score) });
+  return fill(texts.tasksSlowerThan, { behind: number(behind.length), ranks: number(ranks.length) });
 }
 
 function slow(each: RankScore): boolean {

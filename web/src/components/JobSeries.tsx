@@ -5,6 +5,8 @@ import * as ask from '../api/overview';
 import { ENDED, type JobDetail, type SeriesView } from '../api/types';
 import { inWords, named, picture, short, type Named } from '../lib/series';
 import { absolute, between, duration } from '../lib/time';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 
 const WIDTH = 300;
 const HEIGHT = 56;
@@ -15,17 +17,17 @@ export function JobSeries({ job }: { job: JobDetail }) {
   if (!data?.items.length) return null;
   const { reported, measured } = named(data);
   return (
-    <section aria-label="Figures over time">
+    <section aria-label={texts.figuresOverTime}>
       <h2 className="heading">
-        Figures over time
+        {texts.figuresOverTime}
         <span className="text-xs font-normal text-muted">
-          <span title={`${absolute(data.begin)} – ${absolute(data.end)}`}>over {duration(between(data.begin, data.end))}</span>
+          <span title={`${absolute(data.begin)} – ${absolute(data.end)}`}>{fill(texts.overRow, { time: duration(between(data.begin, data.end)) })}</span>
         </span>
       </h2>
       <Figures shown={reported} />
       {measured.length > 0 && (
         <details className="pt-3">
-          <summary className="cursor-pointer text-xs text-muted">What its tasks take</summary>
+          <summary className="cursor-pointer text-xs text-muted">{texts.whatTasksTake}</summary>
           <Figures shown={measured} />
         </details>
       )}
@@ -43,7 +45,7 @@ function Figures({ shown }: { shown: Named[] }) {
           </li>
         ))}
       </ul>
-      {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{shown.length - MOST} more are not shown.</p>}
+      {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{fill(texts.moreShown, { shown: shown.length - MOST })}</p>}
     </>
   );
 }
@@ -72,8 +74,8 @@ function Figure({ name, series }: { name: string; series: SeriesView }) {
         <path d={shown.line} fill="none" stroke="var(--accent)" strokeWidth={1.5} strokeLinecap="round" vectorEffect="non-scaling-stroke" />
       </svg>
       <p aria-hidden className="flex justify-between text-2xs text-muted">
-        <span>least {short(shown.low)}</span>
-        <span>most {short(shown.high)}</span>
+        <span>{fill(texts.least, { low: short(shown.low) })}</span>
+        <span>{fill(texts.most, { high: short(shown.high) })}</span>
       </p>
     </figure>
   );

@@ -5,6 +5,8 @@ import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { BASE } from '../api/client';
 import { logPath } from '../api/logs';
 import { useKeys } from '../lib/keys';
+import { job as texts } from '../texts/english/job';
+import { fill, number } from '../texts/fill';
 import { LogLine } from './LogLine';
 import { useLog } from './useLog';
 
@@ -76,22 +78,22 @@ export function LogView({ jobId, jobName, task, attempt, generation, find, onFin
   const file = `${jobName}${task && `-${task}`}${attempt && `-${attempt}`}.log`;
   const whole = `${BASE}${logPath({ ref: jobId, task })}${attempt && `?attempt=${attempt}`}`;
   return (
-    <section aria-label="Log" className="flex min-w-0 flex-col border border-line" style={{ height }}>
+    <section aria-label={texts.log} className="flex min-w-0 flex-col border border-line" style={{ height }}>
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1 border-b border-line px-2 py-1.5">
         {selector}
         <Find value={find} onChange={onFind} onStep={go} found={matches.length} />
         <span className="grow" />
         <span role="status" className="text-xs text-muted" title={problem}>
-          {state === 'live' && <span className="text-accent">▶ live</span>}
-          {state === 'ended' && '■ ended'}
-          {state === 'opening' && 'opening'}
-          {state === 'broken' && <span className="text-wait">◌ waiting</span>}
+          {state === 'live' && <span className="text-accent">{texts.live}</span>}
+          {state === 'ended' && texts.ended}
+          {state === 'opening' && texts.opening}
+          {state === 'broken' && <span className="text-wait">{texts.waiting}</span>}
         </span>
         <button type="button" className="btn-bare max-sm:hidden aria-pressed:text-accent" aria-pressed={wrap} onClick={() => setWrap(!wrap)}>
-          Wrap
+          {texts.wrap}
         </button>
         <a className="btn-bare" href={whole} download={file}>
-          Download
+          {texts.download}
         </a>
       </div>
       <div className="relative min-h-0 grow">
@@ -104,14 +106,14 @@ export function LogView({ jobId, jobName, task, attempt, generation, find, onFin
           onKeyDown={touched}
           tabIndex={0}
           role="log"
-          aria-label="Log lines"
+          aria-label={texts.logLines}
           aria-live="off"
           className="h-full overflow-auto bg-sunken py-1 font-mono text-xs leading-[18px]"
           data-testid="log"
         >
           {lines.length === 0 && <NoLines state={state} problem={problem} />}
           {buffer.dropped > 0 && (
-            <p className="px-3 text-faint">{buffer.dropped.toLocaleString('en')} older lines are in the download.</p>
+            <p className="px-3 text-faint">{fill(texts.olderLinesDownload, { dropped: number(buffer.dropped) })}</p>
           )}
           <div className={`relative ${wrap ? '' : 'w-max min-w-full'}`} style={{ height: rows.getTotalSize() }}>
             {rows.getVirtualItems().map((item) => (
@@ -129,7 +131,7 @@ export function LogView({ jobId, jobName, task, attempt, generation, find, onFin
         </div>
         {!following && (
           <button type="button" className="btn absolute right-4 bottom-3 shadow" onClick={() => setFollowing(true)}>
-            ↓ Follow
+            {texts.follow}
           </button>
         )}
       </div>
@@ -138,7 +140,7 @@ export function LogView({ jobId, jobName, task, attempt, generation, find, onFin
 }
 
 function NoLines({ state, problem }: { state: string; problem: string }) {
-  const said = { opening: 'Nothing has been printed yet.', live: 'Nothing has been printed yet.', ended: 'Nothing was printed.' }[state];
+  const said = { opening: texts.nothingHasBeen, live: texts.nothingHasBeen, ended: texts.nothingWasPrinted }[state];
   return <p className="px-3 py-2 font-sans text-sm text-muted">{said ?? problem}</p>;
 }
 
@@ -164,8 +166,8 @@ function Find({ value, onChange, onStep, found }: FindProps) {
       <input
         ref={field}
         type="search"
-        aria-label="Find in the log"
-        placeholder="Find  ( / )"
+        aria-label={texts.findLog}
+        placeholder={texts.find}
         className="field !h-7 !w-40 max-sm:!w-28"
         value={value}
         onChange={(event) => onChange(event.target.value)}
@@ -174,7 +176,7 @@ function Find({ value, onChange, onStep, found }: FindProps) {
           if (event.key === 'Escape') field.current?.blur();
         }}
       />
-      {value && <span role="status">{found.toLocaleString('en')} found</span>}
+      {value && <span role="status">{fill(texts.countFound, { found: number(found) })}</span>}
     </label>
   );
 }

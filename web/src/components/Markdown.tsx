@@ -3,6 +3,8 @@
 import { Fragment, useMemo, type ReactNode } from 'react';
 import { blocks, type Block, type Inline } from '../lib/markdown';
 import { pictureAt } from '../lib/templates';
+import { templates as texts } from '../texts/english/templates';
+import { fill } from '../texts/fill';
 
 interface Props {
   text: string;
@@ -45,7 +47,7 @@ function Drawn({ block, pictures }: { block: Block; pictures: Props['pictures'] 
 
 function Table({ block, line }: { block: Extract<Block, { kind: 'table' }>; line: (parts: Inline[]) => ReactNode }) {
   return (
-    <div tabIndex={0} role="group" aria-label="Table" className="overflow-x-auto">
+    <div tabIndex={0} role="group" aria-label={texts.table} className="overflow-x-auto">
       <table className="grid-table !w-auto">
         <thead>
           <tr>
@@ -78,7 +80,7 @@ function drawn(part: Inline, pictures: Props['pictures']): ReactNode {
   if (part.kind === 'code') return <code className="rounded-[3px] bg-sunken px-1 font-mono text-xs">{part.text}</code>;
   if (part.kind === 'picture') {
     const source = pictureAt(part.address, pictures);
-    return source ? <img src={source} alt={part.text} className="inline max-w-full rounded-[4px] border border-line" /> : <span className="text-muted">{`[picture: ${part.text || part.address}]`}</span>;
+    return source ? <img src={source} alt={part.text} className="inline max-w-full rounded-[4px] border border-line" /> : <span className="text-muted">{fill(texts.picture, { text: part.text || part.address })}</span>;
   }
   const inner = <Parts parts={part.parts} pictures={pictures} />;
   if (part.kind === 'strong') return <strong>{inner}</strong>;

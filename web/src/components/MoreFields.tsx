@@ -1,8 +1,11 @@
 /** The form's further fields in folded groups, each a short text of what the job file says. */
 
 import { useEffect, useId, useMemo, useState } from 'react';
-import type { FieldGroup, Kind, MoreField } from '../lib/jobfields';
+import { optionOf, saidOf, type FieldGroup, type Kind, type MoreField } from '../lib/jobfields';
 import { moreEdited, moreOf } from '../lib/jobmore';
+import { jobFields as fieldTexts } from '../texts/english/jobfields';
+import { submit as texts } from '../texts/english/submit';
+import { fill } from '../texts/fill';
 
 interface Props {
   groups: readonly FieldGroup[];
@@ -14,11 +17,12 @@ interface Props {
 
 export function MoreFields({ groups, text, role, disabled, onText }: Props) {
   const values = useMemo(() => groups.map(({ fields }) => moreOf(text, role, fields)), [groups, text, role]);
-  return groups.map(({ title, fields }, group) => {
+  return groups.map(({ key, fields }, group) => {
+    const title = fieldTexts.groups[key];
     const used = values[group]!.filter((each) => each !== '').length;
     return (
-      <details key={title} className="pt-3">
-        <summary className="cursor-pointer text-sm text-muted hover:text-text">{`${title}${used > 0 && !disabled ? `: ${used} in the file` : ''}`}</summary>
+      <details key={key} className="pt-3">
+        <summary className="cursor-pointer text-sm text-muted hover:text-text">{used > 0 && !disabled ? fill(texts.inTheFile, { title, used }) : title}</summary>
         <fieldset disabled={disabled} className="grid grid-cols-1 gap-x-3 gap-y-4 pt-3 disabled:opacity-60 sm:grid-cols-2">
           <legend className="sr-only">{title}</legend>
           {fields.map((field, at) => (
@@ -55,6 +59,7 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
     if (value !== null && !waits) setDraft((typed) => (meant(field.kind, typed) === meant(field.kind, value) ? typed : value));
   }, [value, waits, field.kind]);
   const id = useId();
+  const { label, hint } = saidOf(field);
   if (field.kind === 'words' && field.options) return <Checks field={field} value={value} onChange={onChange} />;
   const shared = {
     id,
@@ -68,19 +73,19 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
       setWaits(!onChange(event.target.value));
     },
   };
-  const placeholder = value === null ? 'written in the file' : field.hint;
+  const placeholder = value === null ? texts.writtenInFile : hint;
   return (
     <div className="min-w-0 space-y-1">
       <label htmlFor={id} className="label block">
-        {field.label}
+        {label}
       </label>
       {field.kind === 'choice' ? (
         <select {...shared}>
           <option value="">{placeholder}</option>
-          {draft && !field.options?.some(([said]) => said === draft) && <option>{draft}</option>}
-          {field.options?.map(([said, shown]) => (
+          {draft && !field.options?.includes(draft) && <option>{draft}</option>}
+          {field.options?.map((said) => (
             <option key={said} value={said}>
-              {shown}
+              {optionOf(said)}
             </option>
           ))}
         </select>
@@ -89,7 +94,7 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
       ) : (
         <input {...shared} placeholder={placeholder} />
       )}
-      {waits && <p id={`${id}-waits`} className="text-xs text-wait">{`Write ${field.hint}.`}</p>}
+      {waits && <p id={`${id}-waits`} className="text-xs text-wait">{fill(texts.write, { hint })}</p>}
     </div>
   );
 }
@@ -97,23 +102,24 @@ function Field({ field, value, onChange }: { field: MoreField; value: string | n
 /** A list of words that are all known: each is checked or not, and the file keeps its order. */
 function Checks({ field, value, onChange }: { field: MoreField; value: string | null; onChange: (value: string) => boolean }) {
   const said = (value ?? '').split(/\s+/).filter(Boolean);
-  const known = field.options!.map(([word]) => word);
+  const known = field.options!;
+  const { label, hint } = saidOf(field);
   return (
     <fieldset disabled={value === null} className="min-w-0 space-y-1 sm:col-span-2">
-      <legend className="label">{field.label}</legend>
+      <legend className="label">{label}</legend>
       <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm">
-        {[...field.options!, ...said.filter((word) => !known.includes(word)).map((word) => [word, word] as const)].map(([word, shown]) => (
+        {[...known, ...said.filter((word) => !known.includes(word))].map((word) => (
           <label key={word} className="flex items-center gap-1.5">
             <input
               type="checkbox"
               checked={said.includes(word)}
               onChange={(event) => onChange(event.target.checked ? [...said, word].join(' ') : said.filter((each) => each !== word).join(' '))}
             />
-            {shown}
+            {known.includes(word) ? optionOf(word) : word}
           </label>
         ))}
       </div>
-      {said.length === 0 && <p className="text-xs text-muted">{value === null ? 'Written in the file.' : `None: ${field.hint}.`}</p>}
+      {said.length === 0 && <p className="text-xs text-muted">{value === null ? texts.writtenFile : fill(texts.none, { hint })}</p>}
     </fieldset>
   );
 }

@@ -7,19 +7,15 @@ import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { Node, NodeJob } from '../api/types';
 import { nodeLine } from '../lib/cli';
-import { count, shortNode } from '../lib/format';
+import { shortNode } from '../lib/format';
+import { counts } from '../texts/english/counts';
+import { nodes as texts } from '../texts/english/nodes';
+import { counted, fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
 
 type Action = 'cordon' | 'drain' | 'uncordon';
-
-const TITLES: Record<Action, string> = { cordon: 'Cordon', drain: 'Drain', uncordon: 'Uncordon' };
-const CONSEQUENCES: Record<Action, string> = {
-  cordon: 'It takes no new tasks. What runs there runs on.',
-  drain: 'It takes no new tasks, and is emptied for maintenance.',
-  uncordon: 'It takes tasks again, beginning with the next waiting job.',
-};
 
 export function NodeActions({ node }: { node: Node }) {
   const [asking, setAsking] = useState<Action | null>(null);
@@ -29,8 +25,8 @@ export function NodeActions({ node }: { node: Node }) {
   return (
     <div className="flex flex-wrap gap-2">
       {offered.map((action) => (
-        <button key={action} type="button" className="btn !h-7" disabled={!admin} title={admin ? undefined : 'Only administrators close and open nodes'} onClick={() => setAsking(action)}>
-          {TITLES[action]}
+        <button key={action} type="button" className="btn !h-7" disabled={!admin} title={admin ? undefined : texts.administratorsCloseOpen} onClick={() => setAsking(action)}>
+          {texts.actions[action]}
         </button>
       ))}
       {asking && <Ask action={asking} node={node} onClose={() => setAsking(null)} />}
@@ -58,37 +54,37 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
     },
   });
   return (
-    <Dialog title={`${TITLES[action]} ${shortNode(node.name)}?`} onClose={onClose}>
+    <Dialog title={fill(texts.actionOf, { action: texts.actions[action], name: shortNode(node.name) })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
           act.mutate();
         }}
       >
-        <p className="text-sm text-muted">{CONSEQUENCES[action]}</p>
+        <p className="text-sm text-muted">{texts.consequences[action]}</p>
         {drains && (
           <fieldset className="space-y-2 pt-4 text-sm">
-            <legend className="sr-only">Its running tasks</legend>
-            <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title="Move its tasks now" first>
-              Each gets its checkpoint signal and grace period, then its job runs elsewhere, or waits in its old place, against a receipt.
+            <legend className="sr-only">{texts.itsRunningTasks}</legend>
+            <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title={texts.moveTasksNow} first>
+              {texts.eachGetsCheckpoint}
             </Way>
-            <Way chosen={afterJobs} onChoose={() => setAfterJobs(true)} title="Let its jobs end first">
-              Nothing is disturbed; the node is empty once its last job has ended.
+            <Way chosen={afterJobs} onChoose={() => setAfterJobs(true)} title={texts.letJobsEnd}>
+              {texts.nothingDisturbedNode}
             </Way>
           </fieldset>
         )}
-        {action !== 'uncordon' && <Affected jobs={node.jobs} tasks={node.tasks} words={!drains ? 'runs on' : afterJobs ? 'to wait for' : 'to be moved'} />}
+        {action !== 'uncordon' && <Affected jobs={node.jobs} tasks={node.tasks} then={!drains ? 'runs-on' : afterJobs ? 'to-wait-for' : 'to-be-moved'} />}
         <div className="flex flex-wrap gap-x-4 gap-y-3 pt-4 empty:hidden">
           {action !== 'uncordon' && (
             <label className="block min-w-48 grow space-y-1">
-              <span className="label">Why</span>
-              <input className="field" maxLength={500} data-first={!drains} value={why} onChange={(event) => setWhy(event.target.value)} placeholder="new cables" />
+              <span className="label">{texts.why}</span>
+              <input className="field" maxLength={500} data-first={!drains} value={why} onChange={(event) => setWhy(event.target.value)} placeholder={texts.newCables} />
             </label>
           )}
           {drains && !afterJobs && (
             <label className="block w-44 space-y-1">
-              <span className="label">Grace in seconds, at most</span>
-              <input type="number" className="field" min={0} max={86_400} value={grace} onChange={(event) => setGrace(event.target.value)} placeholder="as each job says" />
+              <span className="label">{texts.graceSecondsMost}</span>
+              <input type="number" className="field" min={0} max={86_400} value={grace} onChange={(event) => setGrace(event.target.value)} placeholder={texts.eachJobSays} />
             </label>
           )}
         </div>
@@ -97,10 +93,10 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
           <CommandLine line={nodeLine(action, node.name, { why: reason, afterJobs: drains && afterJobs, grace: graceSeconds })} className="-ml-1.5" />
           <div className="ml-auto flex gap-2">
             <button type="button" className="btn" onClick={onClose}>
-              Leave it
+              {texts.leaveIt}
             </button>
             <button type="submit" data-first={action === 'uncordon'} className={`btn ${drains && !afterJobs && node.tasks > 0 ? 'btn-grave' : 'btn-main'}`} disabled={act.isPending}>
-              {TITLES[action]}
+              {texts.actions[action]}
             </button>
           </div>
         </div>
@@ -130,14 +126,14 @@ function Way({ chosen, onChoose, title, first = false, children }: WayProps) {
 }
 
 /** Whose tasks are on the node. */
-function Affected({ jobs, tasks, words }: { jobs: readonly NodeJob[]; tasks: number; words: string }) {
-  if (tasks === 0) return <p className="pt-4 text-sm">Nothing runs there.</p>;
+function Affected({ jobs, tasks, then }: { jobs: readonly NodeJob[]; tasks: number; then: keyof typeof texts.affected }) {
+  if (tasks === 0) return <p className="pt-4 text-sm">{texts.nothingRunsThere}</p>;
   return (
     <div className="pt-4">
       <h3 className="pb-1 text-xs font-medium text-muted">
-        {count(tasks, 'task')} of {count(jobs.length, 'job')} {words}
+        {fill(texts.affected[then], { tasks: counted(counts.tasks, tasks), jobs: counted(counts.jobs, jobs.length) })}
       </h3>
-      <ul aria-label="What runs there" className="max-h-48 overflow-y-auto border border-line bg-sunken px-3 py-1.5 text-sm">
+      <ul aria-label={texts.whatRunsThere} className="max-h-48 overflow-y-auto border border-line bg-sunken px-3 py-1.5 text-sm">
         {jobs.map((job) => (
           <li key={job.id} className="flex gap-3 py-0.5" data-job={job.id}>
             <span className="min-w-0 grow truncate">
@@ -147,8 +143,8 @@ function Affected({ jobs, tasks, words }: { jobs: readonly NodeJob[]; tasks: num
               <span className="text-muted"> {job.user}</span>
             </span>
             <span className="whitespace-nowrap text-muted">
-              {count(job.tasks, 'task')}
-              {job.devices > 0 && `, ${count(job.devices, 'device')}`}
+              {counted(counts.tasks, job.tasks)}
+              {job.devices > 0 && `, ${counted(counts.devices, job.devices)}`}
             </span>
           </li>
         ))}

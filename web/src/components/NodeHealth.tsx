@@ -7,8 +7,10 @@ import { call } from '../api/client';
 import * as ask from '../api/monitoring';
 import { me as askMe } from '../api/queries';
 import type { Health, HealthEntry } from '../api/types';
-import { ACT_WORDS, actsFor, adds, happened, healthLine, score, stateWords, toneOf, type Act } from '../lib/health';
+import { actsFor, adds, happened, healthLine, score, stateWords, toneOf, type Act } from '../lib/health';
 import { shortNode } from '../lib/format';
+import { nodes as texts } from '../texts/english/nodes';
+import { fill } from '../texts/fill';
 import { FormDialog, TextField } from './FormDialog';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
@@ -18,7 +20,7 @@ export function NodeHealth({ node, health }: { node: string; health: Health | un
   const [asking, setAsking] = useState<Act | null>(null);
   const state = health?.state ?? 'healthy';
   return (
-    <section aria-label={`Health of ${shortNode(node)}`} className="pb-3">
+    <section aria-label={fill(texts.healthOf, { node: shortNode(node) })} className="pb-3">
       <div className="flex flex-wrap items-center justify-between gap-x-3 gap-y-2 py-1">
         <p className="min-w-0 text-sm [overflow-wrap:anywhere]">
           <span className={toneOf(state)}>{stateWords(state)}</span>
@@ -32,15 +34,15 @@ export function NodeHealth({ node, health }: { node: string; health: Health | un
             <>
               {' '}
               <Link to="/jobs/$ref" params={{ ref: health.job }} className="link">
-                its validation job
+                {texts.itsValidationJob}
               </Link>
             </>
           )}
         </p>
         <div className="flex flex-wrap gap-2">
           {actsFor(state).map((act) => (
-            <button key={act} type="button" className="btn !h-7" disabled={!admin} title={admin ? ACT_WORDS[act].does : 'Only administrators change the health of nodes'} onClick={() => setAsking(act)}>
-              {ACT_WORDS[act].title}
+            <button key={act} type="button" className="btn !h-7" disabled={!admin} title={admin ? texts.acts[act].does : texts.administratorsChangeHealth} onClick={() => setAsking(act)}>
+              {texts.acts[act].title}
             </button>
           ))}
         </div>
@@ -53,9 +55,10 @@ export function NodeHealth({ node, health }: { node: string; health: Health | un
 
 /** Score, devices, author and reason of a state. */
 function told(health: Health): string {
-  const devices = health.devices.filter((each) => each.score >= 0.05).map((each) => `device ${each.device} ${score(each.score)}`);
-  const why = health.why ? `: ${health.why}` : '';
-  return `, score ${score(health.score)}${devices.length > 0 ? ` (${devices.join(', ')})` : ''}${health.by ? `, by ${health.by}${why}` : why}`;
+  const devices = health.devices.filter((each) => each.score >= 0.05).map((each) => fill(texts.scoredDevice, { device: each.device, score: score(each.score) }));
+  const scored = fill(devices.length > 0 ? texts.scoredDevices : texts.scored, { score: score(health.score), devices: devices.join(', ') });
+  const state = health.by ? scored + fill(texts.changedBy, { by: health.by }) : scored;
+  return health.why ? fill(texts.because, { state, why: health.why }) : state;
 }
 
 function History({ node }: { node: string }) {
@@ -63,18 +66,18 @@ function History({ node }: { node: string }) {
   const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
   if (list.isPending) return <Skeleton rows={2} />;
-  if (entries.length === 0) return <p className="text-xs text-muted">No sign of trouble was seen here.</p>;
+  if (entries.length === 0) return <p className="text-xs text-muted">{texts.signTroubleWas}</p>;
   return (
     <>
-      <table className="grid-table" aria-label="History of its health">
+      <table className="grid-table" aria-label={texts.historyHealth}>
         <thead>
           <tr>
-            <th>When</th>
-            <th>What</th>
-            <th className="num max-sm:hidden">Device</th>
-            <th className="num max-sm:hidden">Adds</th>
-            <th className="max-sm:hidden">By</th>
-            <th>Why</th>
+            <th>{texts.when}</th>
+            <th>{texts.what}</th>
+            <th className="num max-sm:hidden">{texts.deviceColumn}</th>
+            <th className="num max-sm:hidden">{texts.adds}</th>
+            <th className="max-sm:hidden">{texts.by}</th>
+            <th>{texts.why}</th>
           </tr>
         </thead>
         <tbody>
@@ -85,7 +88,7 @@ function History({ node }: { node: string }) {
       </table>
       {list.hasNextPage && (
         <button type="button" className="btn mt-2 !h-7" onClick={() => void list.fetchNextPage()} disabled={list.isFetchingNextPage}>
-          Show earlier entries
+          {texts.showEarlierEntries}
         </button>
       )}
     </>
@@ -108,11 +111,11 @@ function Entry({ entry }: { entry: HealthEntry }) {
           <>
             {' '}
             <Link to="/jobs/$ref" params={{ ref: entry.job }} className="link whitespace-nowrap">
-              its job
+              {texts.itsJob}
             </Link>
           </>
         )}
-        {entry.by && <div className="text-xs text-muted sm:hidden">by {entry.by}</div>}
+        {entry.by && <div className="text-xs text-muted sm:hidden">{fill(texts.byRow, { by: entry.by })}</div>}
       </td>
     </tr>
   );
@@ -121,7 +124,7 @@ function Entry({ entry }: { entry: HealthEntry }) {
 function Ask({ act, node, onClose }: { act: Act; node: string; onClose: () => void }) {
   const client = useQueryClient();
   const [why, setWhy] = useState('');
-  const { title, does, hint } = ACT_WORDS[act];
+  const { title, does, hint } = texts.acts[act];
   const reason = why.trim();
   const change = useMutation({
     mutationFn: () => call(ask.healthPath(node), { method: 'POST', json: { act, why: reason } }),
@@ -131,9 +134,9 @@ function Ask({ act, node, onClose }: { act: Act; node: string; onClose: () => vo
     },
   });
   return (
-    <FormDialog title={`${title} ${shortNode(node)}?`} word={title} pending={change.isPending} ready={reason !== ''} error={change.error} line={healthLine(act, node, reason)} onSubmit={() => change.mutate()} onClose={onClose}>
+    <FormDialog title={fill(texts.actionOf, { action: title, name: shortNode(node) })} word={title} pending={change.isPending} ready={reason !== ''} error={change.error} line={healthLine(act, node, reason)} onSubmit={() => change.mutate()} onClose={onClose}>
       <p className="pb-4 text-sm text-muted">{does}</p>
-      <TextField label="Why" first required max={500} hint={hint} value={why} onChange={setWhy} />
+      <TextField label={texts.why} first required max={500} hint={hint} value={why} onChange={setWhy} />
     </FormDialog>
   );
 }

@@ -5,14 +5,9 @@ import type { Change, Estimate, Forecast } from '../api/types';
 import { absolute, duration } from '../lib/time';
 import { counts } from '../texts/english/counts';
 import { line } from '../texts/english/line';
-import { counted, filled } from '../texts/fill';
+import { counted, fill, filled, textOf } from '../texts/fill';
+import { job as texts } from '../texts/english/job';
 import { Ago, useNow } from './Time';
-
-const HOW: Record<string, string> = {
-  'at-latest': 'Starts at the latest in',
-  expected: 'Expected to start in',
-  'not-before': 'Not within the next',
-};
 
 export function Outlook({ estimate, changes }: { estimate: Estimate | null; changes: readonly Change[] }) {
   return (
@@ -26,22 +21,25 @@ export function Outlook({ estimate, changes }: { estimate: Estimate | null; chan
 
 function Start({ estimate }: { estimate: Estimate }) {
   const now = useNow();
-  const how = HOW[estimate.basis];
+  const how = Object.hasOwn(texts.starts, estimate.basis) && textOf(texts.starts, estimate.basis);
   return (
     <div data-estimate={estimate.basis} className="pt-2">
       {how && estimate.at && (
         <p className="font-semibold">
-          {how}{' '}
-          <time dateTime={estimate.at} title={absolute(estimate.at)} className="whitespace-nowrap">
-            {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
-          </time>
+          {filled(how, {
+            time: (
+              <time dateTime={estimate.at} title={absolute(estimate.at)} className="whitespace-nowrap">
+                {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
+              </time>
+            ),
+          })}
           <Range estimate={estimate} now={now} />
         </p>
       )}
       <p>{estimate.message}</p>
       {estimate.after.length > 0 && (
         <p className="text-muted">
-          It waits for{' '}
+          {texts.itWaitsFor}{' '}
           {estimate.after.map((job, at) => (
             <span key={job.id}>
               {at > 0 && ', '}
@@ -64,7 +62,7 @@ function Range({ estimate, now }: { estimate: Estimate; now: number }) {
   return (
     <span className="font-normal text-muted">
       {' '}
-      ({span(p10)} to {p90 ? span(p90) : 'later'} in most courses)
+      {fill(p90 ? texts.mostCourses : texts.mostCoursesLater, { p10: span(p10), p90: p90 ? span(p90) : '' })}
     </span>
   );
 }
@@ -81,8 +79,8 @@ export function Source({ forecast }: { forecast: Forecast }) {
 function Changes({ changes }: { changes: readonly Change[] }) {
   return (
     <div className="pt-2">
-      <h3 className="font-semibold">What would start it now</h3>
-      <ul aria-label="What would start it now" className="flex flex-col gap-1 pt-1">
+      <h3 className="font-semibold">{texts.whatWouldStart}</h3>
+      <ul aria-label={texts.whatWouldStart} className="flex flex-col gap-1 pt-1">
         {changes.map((change) => (
           <li key={change.path} className="flex flex-col sm:flex-row sm:gap-3">
             <code className="shrink-0 break-all text-xs leading-5 sm:w-64">

@@ -6,8 +6,11 @@ import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
 import { racks, type Rack } from '../lib/cells';
-import { count, heldOf } from '../lib/format';
+import { heldOf } from '../lib/format';
 import { marks } from '../lib/marks';
+import { counts } from '../texts/english/counts';
+import { job as texts } from '../texts/english/job';
+import { counted, fill, number } from '../texts/fill';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
 import { IdleNotice } from './IdleNotice';
@@ -43,11 +46,11 @@ export function Overview({ job }: { job: JobDetail }) {
         <JobPreflight job={job} />
         <JobCache job={job} />
         {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
-        <section aria-label="Tasks">
+        <section aria-label={texts.tasks}>
           <h2 className="heading">
-            Tasks
+            {texts.tasks}
             <span className="text-xs font-normal text-muted">
-              {job.roles.map((role) => `${role.target.toLocaleString('en')} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
+              {job.roles.map((role) => fill(role.elastic ? texts.elasticReplicas : texts.roleReplicas, { target: number(role.target), role: role.name, least: role.minReplicas, most: role.maxReplicas })).join(', ')}
               {targetsOf(job)}
             </span>
           </h2>
@@ -59,7 +62,7 @@ export function Overview({ job }: { job: JobDetail }) {
           <JobLog job={job} height="min(34rem, calc(100dvh - 8rem))" />
         ) : (
           <p className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
-            Only {job.user} and administrators may read its log.
+            {fill(texts.administratorsMayRead, { user: job.user })}
           </p>
         )}
       </div>
@@ -77,7 +80,7 @@ function Growth({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.explanation(job.id, true));
   if (!data?.reasons) return null;
   return (
-    <section aria-label="What it could still get" className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
+    <section aria-label={texts.whatCouldStill} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
       {data.message}
     </section>
   );
@@ -94,9 +97,9 @@ const SHOWN = 4;
 export function targetsOf(job: JobDetail): string {
   const targets = Object.entries(job.document.spec.replicaSpec.targetReplicas ?? {});
   if (targets.length === 0) return '';
-  const named = targets.slice(0, SHOWN).map(([node, replicas]) => `${replicas.toLocaleString('en')} on ${node}`);
-  const rest = targets.length > SHOWN ? ` and ${count(targets.length - SHOWN, 'more node')}` : '';
-  return `; target ${named.join(', ')}${rest}`;
+  const named = targets.slice(0, SHOWN).map(([node, replicas]) => fill(texts.replicasOn, { replicas: number(replicas), node }));
+  const more = counted(counts.moreNodes, targets.length - SHOWN);
+  return fill(targets.length > SHOWN ? texts.targetMore : texts.target, { named: named.join(', '), more });
 }
 
 /** The racks that hold something of the job; all of them while it holds nothing. */
@@ -113,7 +116,7 @@ const OVER: ReadonlySet<string> = new Set(['attempt-completed', 'completed']);
 export function placedOf(job: JobDetail): string {
   const live = job.placement.filter((each) => !OVER.has(each.state));
   const nodes = new Set(live.map((each) => each.node)).size;
-  return `${count(heldOf(job) ?? job.devices, 'device')} on ${count(nodes, 'node')}`;
+  return fill(texts.placedOn, { devices: counted(counts.devices, heldOf(job) ?? job.devices), nodes: counted(counts.nodes, nodes) });
 }
 
 function Placement({ job }: { job: JobDetail }) {
@@ -124,13 +127,13 @@ function Placement({ job }: { job: JobDetail }) {
   const placed = job.placement.length > 0;
   if (all.length === 0 || (placed && job.devices === 0)) return null;
   const { required, preferred } = job.document.spec.topology;
-  const asked = [required && `all in one ${required} (required)`, preferred && `in one ${preferred} if possible`].filter(Boolean);
+  const asked = [required && fill(texts.allInOne, { level: required }), preferred && fill(texts.inOneIfPossible, { level: preferred })].filter(Boolean);
   return (
-    <section aria-label="Placement">
+    <section aria-label={texts.placement}>
       <h2 className="heading">
-        {placed ? 'Placement' : 'The cluster now'}
+        {placed ? texts.placement : texts.theClusterNow}
         <span className="text-xs font-normal text-muted">
-          {placed ? placedOf(job) : `it needs ${count(job.devices, 'device')}`}
+          {placed ? placedOf(job) : fill(texts.itNeeds, { devices: counted(counts.devices, job.devices) })}
           {asked.length > 0 && `, ${asked.join(', ')}`}
         </span>
       </h2>

@@ -6,6 +6,9 @@ import type { ProfileView } from '../api/types';
 import { change, percent } from '../lib/profiles';
 import { absolute } from '../lib/time';
 import { wide } from '../lib/wide';
+import { counts } from '../texts/english/counts';
+import { profiles as texts } from '../texts/english/profiles';
+import { counted } from '../texts/fill';
 import { Fault, Skeleton } from './Notices';
 
 const MOST = 20;
@@ -22,15 +25,15 @@ export function ProfileBeside({ profile, others, before, onBefore }: Props) {
   if (profile.what === 'stacks' || profile.what === 'system' || alike.length === 0) return null;
   const chosen = alike.find(({ id }) => id === before);
   return (
-    <section aria-label="Comparison">
-      <h2 className="heading">Beside another profile</h2>
+    <section aria-label={texts.comparison}>
+      <h2 className="heading">{texts.besideAnotherProfile}</h2>
       <label className="mt-2 flex flex-wrap items-center gap-2 text-xs text-muted">
-        Compare with
+        {texts.compareWith}
         <select className="field !w-auto max-w-full" value={chosen?.id ?? ''} onChange={(event) => onBefore(event.target.value || undefined)}>
-          <option value="">none</option>
+          <option value="">{texts.none}</option>
           {alike.map((each) => (
             <option key={each.id} value={each.id}>
-              {absolute(each.takenAt).replace(/\.\d+ UTC.*/, ' UTC')}, {each.tasks.length === 1 ? each.tasks[0] : `${each.tasks.length} tasks`}
+              {absolute(each.takenAt).replace(/\.\d+ UTC.*/, ' UTC')}, {each.tasks.length === 1 ? each.tasks[0] : counted(counts.tasks, each.tasks.length)}
             </option>
           ))}
         </select>
@@ -46,13 +49,13 @@ function Differences({ before, after }: { before: string; after: string }) {
   if (!data) return <Skeleton rows={3} />;
   return (
     <div {...wide} className="overflow-x-auto pt-2">
-      <table className="grid-table" aria-label="Differences">
+      <table className="grid-table" aria-label={texts.differences}>
         <thead>
           <tr>
-            <th scope="col" className="num w-24">Other</th>
-            <th scope="col" className="num w-24">This one</th>
-            <th scope="col" className="num w-24">Change</th>
-            <th scope="col">Of the time</th>
+            <th scope="col" className="num w-24">{texts.other}</th>
+            <th scope="col" className="num w-24">{texts.thisOne}</th>
+            <th scope="col" className="num w-24">{texts.change}</th>
+            <th scope="col">{texts.ofTheTime}</th>
           </tr>
         </thead>
         <tbody>

@@ -2,6 +2,8 @@
 
 import type { ProfileCurve, RankCurves } from '../api/types';
 import { amount, curvePath, curveWords } from '../lib/profiles';
+import { profiles as texts } from '../texts/english/profiles';
+import { fill } from '../texts/fill';
 
 const WIDTH = 300;
 const HEIGHT = 44;
@@ -12,10 +14,10 @@ export function ProfileCurves({ ranks }: { ranks: readonly RankCurves[] }) {
   return (
     <>
       {ranks.slice(0, MOST).map((rank) => (
-        <section key={rank.rank} aria-label={`Figures of ${rank.rank}`}>
+        <section key={rank.rank} aria-label={fill(texts.figuresOf, { rank: rank.rank })}>
           <h3 className="text-sm font-medium">
             {rank.rank}
-            <span className="font-normal text-muted"> · over {rank.seconds.toFixed(1)} s</span>
+            <span className="font-normal text-muted"> {fill(texts.overS, { seconds: rank.seconds.toFixed(1) })}</span>
           </h3>
           <ul className="grid gap-x-6 gap-y-4 pt-2 sm:grid-cols-2 lg:grid-cols-3">
             {rank.curves.map((curve) => (
@@ -28,10 +30,10 @@ export function ProfileCurves({ ranks }: { ranks: readonly RankCurves[] }) {
       ))}
       {ranks.some((rank) => rank.curves.some((curve) => curve.name.startsWith('network '))) && (
         <p className="text-2xs text-muted">
-          The network figures are the whole node's where the task shares its network, as on the local engine, and else its pod's.
+          {texts.networkFiguresWhole}
         </p>
       )}
-      {ranks.length > MOST && <p className="text-2xs text-muted">{ranks.length - MOST} more ranks are not drawn.</p>}
+      {ranks.length > MOST && <p className="text-2xs text-muted">{fill(texts.moreRanksDrawn, { ranks: ranks.length - MOST })}</p>}
     </>
   );
 }
@@ -41,7 +43,7 @@ function Curve({ curve }: { curve: ProfileCurve }) {
     <figure>
       <figcaption className="flex justify-between gap-2 text-xs">
         <span className="truncate">{curve.name}</span>
-        <span className="whitespace-nowrap text-muted">most {amount(curve.most, curve.unit)}</span>
+        <span className="whitespace-nowrap text-muted">{fill(texts.most, { most: amount(curve.most, curve.unit) })}</span>
       </figcaption>
       <svg
         role="img"

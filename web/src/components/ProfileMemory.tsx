@@ -4,6 +4,8 @@ import type { ProfileReport, RankMemory } from '../api/types';
 import { bytes } from '../lib/bytes';
 import { grown } from '../lib/profiles';
 import { wide } from '../lib/wide';
+import { profiles as texts } from '../texts/english/profiles';
+import { fill } from '../texts/fill';
 import { ProfileAdvice } from './ProfileAdvice';
 import { ProfileCurves } from './ProfileCurves';
 
@@ -26,14 +28,14 @@ export function ProfileMemory({ report }: { report: ProfileReport }) {
 function Ranks({ ranks }: { ranks: readonly RankMemory[] }) {
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Memory of each rank">
+      <table className="grid-table" aria-label={texts.memoryEachRank}>
         <thead>
           <tr>
-            <th scope="col">Rank</th>
-            <th scope="col" className="num">In use</th>
-            <th scope="col" className="num">At most</th>
-            <th scope="col" className="num">Grew</th>
-            <th scope="col" className="num">Stayed</th>
+            <th scope="col">{texts.rank}</th>
+            <th scope="col" className="num">{texts.inUse}</th>
+            <th scope="col" className="num">{texts.atMost}</th>
+            <th scope="col" className="num">{texts.grew}</th>
+            <th scope="col" className="num">{texts.stayed}</th>
           </tr>
         </thead>
         <tbody>
@@ -57,12 +59,12 @@ function Ranks({ ranks }: { ranks: readonly RankMemory[] }) {
 function Holders({ rank }: { rank: RankMemory }) {
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label={`What holds the memory of ${rank.rank}`}>
+      <table className="grid-table" aria-label={fill(texts.whatHoldsMemory, { rank: rank.rank })}>
         <thead>
           <tr>
-            <th scope="col" className="num w-28">In use</th>
-            <th scope="col" className="num w-28">Change</th>
-            <th scope="col">Held by, in {rank.rank}</th>
+            <th scope="col" className="num w-28">{texts.inUse}</th>
+            <th scope="col" className="num w-28">{texts.change}</th>
+            <th scope="col">{fill(texts.heldByIn, { rank: rank.rank })}</th>
           </tr>
         </thead>
         <tbody>

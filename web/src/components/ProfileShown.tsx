@@ -3,9 +3,11 @@
 import { useQuery } from '@tanstack/react-query';
 import * as ask from '../api/profiles';
 import type { ProfilePlace, ProfileReport, ProfileView } from '../api/types';
-import { isTrace, KINDS, percent, summary } from '../lib/profiles';
+import { isTrace, percent, summary } from '../lib/profiles';
 import { bytes } from '../lib/bytes';
 import { wide } from '../lib/wide';
+import { profiles as texts } from '../texts/english/profiles';
+import { fill } from '../texts/fill';
 import { FlameGraph } from './FlameGraph';
 import { Fault, Skeleton } from './Notices';
 import { ProfileAdvice } from './ProfileAdvice';
@@ -18,9 +20,9 @@ export function ProfileShown({ profile }: { profile: ProfileView }) {
   if (error) return <Fault error={error} retry={() => void refetch()} />;
   if (!report) return <Skeleton />;
   return (
-    <section aria-label="Report" className="space-y-5">
+    <section aria-label={texts.report} className="space-y-5">
       <h2 className="heading">
-        {KINDS[report.what]}
+        {texts.kinds[report.what]}
         <span className="text-xs font-normal text-muted">{summary(report)}</span>
       </h2>
       {report.what === 'python' && (
@@ -54,12 +56,12 @@ const MOST_FUNCTIONS = 30;
 function Functions({ report }: { report: ProfileReport }) {
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Functions">
+      <table className="grid-table" aria-label={texts.functions}>
         <thead>
           <tr>
-            <th scope="col" className="num w-24">Own</th>
-            <th scope="col" className="num w-24">Total</th>
-            <th scope="col">Function</th>
+            <th scope="col" className="num w-24">{texts.own}</th>
+            <th scope="col" className="num w-24">{texts.total}</th>
+            <th scope="col">{texts.function}</th>
           </tr>
         </thead>
         <tbody>
@@ -80,15 +82,16 @@ const MOST_RANKS = 8;
 
 function Places({ places }: { places: readonly ProfilePlace[] }) {
   return (
-    <ol aria-label="Stacks" className="space-y-4">
+    <ol aria-label={texts.stacks} className="space-y-4">
       {places.map((place, at) => (
         <li key={at}>
           <h3 className="text-sm font-medium">
-            {place.ranks.slice(0, MOST_RANKS).join(', ')}
-            {place.ranks.length > MOST_RANKS && ` and ${place.ranks.length - MOST_RANKS} more`}
+            {place.ranks.length > MOST_RANKS
+              ? fill(texts.ranksMore, { ranks: place.ranks.slice(0, MOST_RANKS).join(', '), more: place.ranks.length - MOST_RANKS })
+              : place.ranks.join(', ')}
             <span className="font-normal text-muted">
               {' '}
-              · thread {place.thread}, {place.active ? 'running' : 'waiting'}
+              {fill(place.active ? texts.threadRuns : texts.threadWaits, { thread: place.thread })}
             </span>
           </h3>
           <ol className="pt-1 font-mono text-xs">
@@ -108,15 +111,15 @@ function Files({ profile }: { profile: ProfileView }) {
   return (
     <details>
       <summary className="cursor-pointer text-xs text-muted">
-        Files to download{isTrace(profile.what) && ', Chrome traces for Perfetto (ui.perfetto.dev)'}
+        {isTrace(profile.what) ? texts.filesAndTraces : texts.filesToDownload}
       </summary>
-      <ul aria-label="Files" className="pt-1.5 text-sm">
+      <ul aria-label={texts.files} className="pt-1.5 text-sm">
         {profile.files.map((file) => (
           <li key={file.name}>
             <a className="link break-all" href={ask.fileAddress(profile.id, file.name)} download>
               {file.name}
             </a>
-            <span className="text-muted"> {file.size < 2 ** 20 ? `${Math.ceil(file.size / 1024)} KiB` : bytes(file.size)}</span>
+            <span className="text-muted"> {file.size < 2 ** 20 ? fill(texts.kib, { size: Math.ceil(file.size / 1024) }) : bytes(file.size)}</span>
           </li>
         ))}
       </ul>

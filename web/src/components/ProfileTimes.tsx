@@ -1,9 +1,11 @@
 /** What the ranks did during a trace: advice, a timeline of each rank, its shares, and what took most time. */
 
 import type { ProfileReport, RankTimes } from '../api/types';
-import { PARTS, STRETCH, band, percent, spoken, together } from '../lib/profiles';
+import { PARTS, band, percent, spoken, together } from '../lib/profiles';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
+import { profiles as texts } from '../texts/english/profiles';
+import { fill, number } from '../texts/fill';
 import { ProfileAdvice } from './ProfileAdvice';
 
 const HEIGHT = 26;
@@ -27,15 +29,15 @@ export function ProfileTimes({ report }: { report: ProfileReport }) {
 
 function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
   return (
-    <figure aria-label="Timeline">
+    <figure aria-label={texts.timeline}>
       <figcaption className="flex flex-wrap items-center gap-x-4 gap-y-1 pb-1.5 text-2xs text-muted">
-        <span className="label">Timeline</span>
-        {[...PARTS.map(([, word, colour]) => [word, colour] as const), ['idle', 'var(--sunken)'] as const].map(([word, colour]) => (
-          <span key={word} className="flex items-center gap-1.5">
+        <span className="label">{texts.timeline}</span>
+        {[...PARTS, ['idle', 'var(--sunken)'] as const].map(([part, colour]) => (
+          <span key={part} className="flex items-center gap-1.5">
             <svg width={14} height={10} aria-hidden>
               <rect x={0.5} y={0.5} width={13} height={9} fill={colour} stroke="var(--line-strong)" />
             </svg>
-            {word}
+            {texts.parts[part]}
           </span>
         ))}
       </figcaption>
@@ -47,7 +49,7 @@ function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
             </span>
             <svg role="img" aria-label={spoken(rank)} viewBox="0 0 1 1" preserveAspectRatio="none" width="100%" height={HEIGHT} className="block border border-line bg-sunken">
               <title>{spoken(rank)}</title>
-              {PARTS.map(([part, , colour], at) => (
+              {PARTS.map(([part, colour], at) => (
                 <path key={part} d={band(rank.timeline, at)} fill={colour} />
               ))}
             </svg>
@@ -55,7 +57,7 @@ function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
           </div>
         ))}
       </div>
-      {ranks.length > MOST && <p className="pt-1 text-2xs text-muted">{ranks.length - MOST} more ranks are in the table alone.</p>}
+      {ranks.length > MOST && <p className="pt-1 text-2xs text-muted">{fill(texts.moreRanksTable, { ranks: ranks.length - MOST })}</p>}
     </figure>
   );
 }
@@ -67,13 +69,13 @@ function CriticalPath({ path }: { path: ProfileReport['path'] }) {
   if (path.length === 0) return null;
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Critical path over the ranks">
+      <table className="grid-table" aria-label={texts.criticalPathOver}>
         <thead>
           <tr>
-            <th scope="col" className="num w-28">Critical path</th>
-            <th scope="col">Rank</th>
-            <th scope="col">What</th>
-            <th scope="col">Mostly</th>
+            <th scope="col" className="num w-28">{texts.criticalPath}</th>
+            <th scope="col">{texts.rank}</th>
+            <th scope="col">{texts.what}</th>
+            <th scope="col">{texts.mostly}</th>
           </tr>
         </thead>
         <tbody>
@@ -81,7 +83,7 @@ function CriticalPath({ path }: { path: ProfileReport['path'] }) {
             <tr key={`${each.rank} ${each.part}`}>
               <td className="num">{percent(each.share)}</td>
               <td>{each.rank}</td>
-              <td className="whitespace-nowrap">{STRETCH[each.part]}</td>
+              <td className="whitespace-nowrap">{texts.stretches[each.part]}</td>
               <td className="font-mono text-xs [overflow-wrap:anywhere]">{each.names.join(', ')}</td>
             </tr>
           ))}
@@ -95,18 +97,18 @@ function Shares({ ranks }: { ranks: readonly RankTimes[] }) {
   const share = (rank: RankTimes, seconds: number) => (rank.seconds ? percent(seconds / rank.seconds) : '');
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Time of each rank">
+      <table className="grid-table" aria-label={texts.timeEachRank}>
         <thead>
           <tr>
-            <th scope="col">Rank</th>
-            <th scope="col" className="num">Seconds</th>
-            {PARTS.map(([part, word]) => (
+            <th scope="col">{texts.rank}</th>
+            <th scope="col" className="num">{texts.seconds}</th>
+            {PARTS.map(([part]) => (
               <th key={part} scope="col" className="num first-letter:uppercase">
-                {word}
+                {texts.parts[part]}
               </th>
             ))}
-            <th scope="col" className="num">Idle</th>
-            <th scope="col" className="num">Steps</th>
+            <th scope="col" className="num">{texts.idle}</th>
+            <th scope="col" className="num">{texts.steps}</th>
           </tr>
         </thead>
         <tbody>
@@ -131,26 +133,24 @@ function Shares({ ranks }: { ranks: readonly RankTimes[] }) {
   );
 }
 
-const TITLES = { kernels: 'Kernel', collectives: 'Collective', operators: 'Operator' } as const;
-
-function Tops({ report, name }: { report: ProfileReport; name: keyof typeof TITLES }) {
+function Tops({ report, name }: { report: ProfileReport; name: 'kernels' | 'collectives' | 'operators' }) {
   const found = together(report.reports, name).slice(0, TOPS);
   if (found.length === 0) return null;
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label={`${TITLES[name]}s`}>
+      <table className="grid-table" aria-label={texts.topsOf[name]}>
         <thead>
           <tr>
-            <th scope="col" className="num w-24">Seconds</th>
-            <th scope="col" className="num w-24">Calls</th>
-            <th scope="col">{TITLES[name]}</th>
+            <th scope="col" className="num w-24">{texts.seconds}</th>
+            <th scope="col" className="num w-24">{texts.calls}</th>
+            <th scope="col">{texts.tops[name]}</th>
           </tr>
         </thead>
         <tbody>
           {found.map((each) => (
             <tr key={each.name}>
               <td className="num">{each.seconds.toFixed(3)}</td>
-              <td className="num">{each.calls.toLocaleString('en')}</td>
+              <td className="num">{number(each.calls)}</td>
               <td className="font-mono text-xs break-all">{each.name}</td>
             </tr>
           ))}

@@ -4,9 +4,12 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import * as overview from '../api/overview';
 import type { CellShare, LedgerLine, Queue, QueueStanding } from '../api/types';
-import { count } from '../lib/format';
 import { amount, resources } from '../lib/shares';
 import { wide } from '../lib/wide';
+import { counts } from '../texts/english/counts';
+import { queues as texts } from '../texts/english/queues';
+import { shares } from '../texts/english/shares';
+import { counted, fill, number } from '../texts/fill';
 import { QueueManaging } from './QueueManaging';
 import { QueueWeeks } from './QueueWeeks';
 import { deviceTime } from './Receipts';
@@ -16,13 +19,13 @@ export function QueueDetail({ queue }: { queue: Queue }) {
   const { standing } = queue;
   const { data: ledger } = useQuery(overview.ledger(queue.name));
   return (
-    <section aria-label={`Queue ${queue.name}`} className="pt-6">
+    <section aria-label={fill(texts.queueNamed, { name: queue.name })} className="pt-6">
       <h2 className="heading flex-wrap">
         {queue.name}
         <span className="text-xs font-normal text-muted">{standing && said(standing)}</span>
         <span className="grow" />
         <Link to="/configuration" search={{ document: `Queue/${queue.name}` }} className="link text-xs font-normal">
-          its document
+          {texts.itsDocument}
         </Link>
       </h2>
       <QueueManaging queue={queue} />
@@ -39,23 +42,14 @@ export function QueueDetail({ queue }: { queue: Queue }) {
 }
 
 function said(standing: QueueStanding): string {
-  const words = [count(standing.running, 'gang') + ' running'];
-  if (standing.guests > 0) words.push(`${standing.guests} of them as guests`);
-  words.push(`${standing.waiting.toLocaleString('en')} waiting`, `weight ${standing.weight}`);
-  if (standing.parent) words.push(`below ${standing.parent}`);
+  const words = [fill(texts.gangsRunning, { gangs: counted(counts.gangs, standing.running) })];
+  if (standing.guests > 0) words.push(fill(texts.guests, { count: standing.guests }));
+  words.push(fill(texts.waitingGangs, { count: number(standing.waiting) }), fill(texts.weightOf, { weight: standing.weight }));
+  if (standing.parent) words.push(fill(texts.belowQueue, { parent: standing.parent }));
   return words.join(', ');
 }
 
-const COLUMNS = [
-  ['guaranteed', 'Guaranteed'],
-  ['deserved', 'Deserves'],
-  ['limit', 'Limit'],
-  ['fair', 'Fair share'],
-  ['used', 'Used'],
-  ['borrowed', 'Borrowed'],
-  ['lent', 'Lent'],
-  ['wanted', 'Wanted'],
-] as const;
+const COLUMNS = ['guaranteed', 'deserved', 'limit', 'fair', 'used', 'borrowed', 'lent', 'wanted'] as const;
 
 function Amounts({ standing }: { standing: QueueStanding }) {
   return (
@@ -63,10 +57,10 @@ function Amounts({ standing }: { standing: QueueStanding }) {
       <table className="grid-table">
         <thead>
           <tr>
-            <th>Resource</th>
-            {COLUMNS.map(([, word]) => (
-              <th key={word} className="num">
-                {word}
+            <th>{texts.resource}</th>
+            {COLUMNS.map((each) => (
+              <th key={each} className="num">
+                {texts.amounts[each]}
               </th>
             ))}
           </tr>
@@ -75,7 +69,7 @@ function Amounts({ standing }: { standing: QueueStanding }) {
           {resources([standing]).map((resource) => (
             <tr key={resource}>
               <td>{resource}</td>
-              {COLUMNS.map(([field]) => (
+              {COLUMNS.map((field) => (
                 <td key={field} className="num">
                   {standing[field][resource] ? amount(resource, standing[field][resource]) : <span className="text-faint">–</span>}
                 </td>
@@ -91,22 +85,22 @@ function Amounts({ standing }: { standing: QueueStanding }) {
 function Owned({ cells, pinned }: { cells: CellShare[]; pinned: string[] }) {
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Cells that it owns">
+      <table className="grid-table" aria-label={texts.cellsOwns}>
         <thead>
           <tr>
-            <th>Cells that it owns</th>
-            <th className="num">Owned</th>
-            <th className="num" title="Its own jobs are in them, or they are pinned">
-              Bound
+            <th>{texts.cellsOwns}</th>
+            <th className="num">{texts.owned}</th>
+            <th className="num" title={texts.ownJobsThem}>
+              {texts.bound}
             </th>
-            <th className="num" title="It could take them at once">
-              Free
+            <th className="num" title={texts.couldTakeThem}>
+              {texts.free}
             </th>
-            <th className="num" title="Guests in them would yield first">
-              Lent
+            <th className="num" title={texts.guestsThemWould}>
+              {texts.lent}
             </th>
-            <th className="num" title="Bad or absent hardware">
-              Missing
+            <th className="num" title={texts.badAbsentHardware}>
+              {texts.missing}
             </th>
           </tr>
         </thead>
@@ -114,7 +108,7 @@ function Owned({ cells, pinned }: { cells: CellShare[]; pinned: string[] }) {
           {cells.map((cell) => (
             <tr key={`${cell.engine} ${cell.level} ${cell.model}`}>
               <td>
-                {cell.level} <span className="text-muted">of {count(cell.devices, cell.model ? `${cell.model} device` : 'device')}, {cell.engine}</span>
+                {cell.level} <span className="text-muted">{fill(texts.cellsOf, { amount: cell.model ? counted(shares.modelDevices, cell.devices, { model: cell.model }) : counted(counts.devices, cell.devices), engine: cell.engine })}</span>
               </td>
               {[cell.owned, cell.bound, cell.free, cell.lent].map((each, at) => (
                 <td key={at} className="num">
@@ -126,30 +120,30 @@ function Owned({ cells, pinned }: { cells: CellShare[]; pinned: string[] }) {
           ))}
         </tbody>
       </table>
-      {pinned.length > 0 && <p className="pt-2 pl-2.5 font-mono text-xs text-muted">pinned: {pinned.join(', ')}</p>}
+      {pinned.length > 0 && <p className="pt-2 pl-2.5 font-mono text-xs text-muted">{fill(texts.pinned, { pinned: pinned.join(', ') })}</p>}
     </div>
   );
 }
 
 function Ledger({ lent, borrowed }: { lent: LedgerLine[]; borrowed: LedgerLine[] }) {
-  const lines = [...lent.map((line) => ({ ...line, way: 'lent to' })), ...borrowed.map((line) => ({ ...line, way: 'borrowed from' }))];
-  if (lines.length === 0) return <p className="py-1.5 pl-2.5 text-sm text-muted">It has lent nothing and borrowed nothing.</p>;
+  const lines = [...lent.map((line) => ({ ...line, way: 'lent' as const })), ...borrowed.map((line) => ({ ...line, way: 'borrowed' as const }))];
+  if (lines.length === 0) return <p className="py-1.5 pl-2.5 text-sm text-muted">{texts.hasLentNothing}</p>;
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Ledger">
+      <table className="grid-table" aria-label={texts.ledger}>
         <thead>
           <tr>
-            <th>Ledger</th>
-            <th className="num">In all</th>
-            <th className="num">Devices now</th>
-            <th>Since</th>
+            <th>{texts.ledger}</th>
+            <th className="num">{texts.inAll}</th>
+            <th className="num">{texts.devicesNow}</th>
+            <th>{texts.since}</th>
           </tr>
         </thead>
         <tbody>
           {lines.map((line) => (
             <tr key={`${line.way} ${line.queue}`}>
               <td>
-                <span className="text-muted">{line.way}</span> {line.queue || 'devices of no queue'}
+                <span className="text-muted">{texts.ways[line.way]}</span> {line.queue || texts.devicesQueue}
               </td>
               <td className="num">{deviceTime(line.deviceSeconds)}</td>
               <td className="num">{amount('devices', line.devices)}</td>

@@ -9,6 +9,8 @@ import * as teams from '../api/teams';
 import type { Limits, Queue, QueueLimits } from '../api/types';
 import { limited, limitLine, limitsOf, manages, ownLimit, WHO, type Who } from '../lib/managing';
 import { wide } from '../lib/wide';
+import { queues as texts } from '../texts/english/queues';
+import { fill } from '../texts/fill';
 import { FormDialog } from './FormDialog';
 
 export function QueueManaging({ queue }: { queue: Queue }) {
@@ -17,22 +19,22 @@ export function QueueManaging({ queue }: { queue: Queue }) {
   const { data: limits } = useQuery(teams.queueLimits(queue.name));
   const [setting, setSetting] = useState(false);
   const may = manages(me, queue.name);
-  const rows = limits ? limited(limits.limit, limits.userLimit, limits.groupLimit).filter((resource) => WHO.some(([who]) => limits[who][resource])) : [];
+  const rows = limits ? limited(limits.limit, limits.userLimit, limits.groupLimit).filter((resource) => WHO.some((who) => limits[who][resource])) : [];
   return (
-    <div className="space-y-2 pt-2 pl-2.5 text-sm" role="group" aria-label="Who may do what">
+    <div className="space-y-2 pt-2 pl-2.5 text-sm" role="group" aria-label={texts.whoMayDo}>
       <p>
-        {queue.membersOnly ? 'For members only: others are refused. ' : 'Open to everybody. '}
-        {queue.doc.closed === true && 'It takes no new jobs. '}
-        {data && <span className="text-muted">{data.managers.length > 0 ? `Managed by ${data.managers.join(', ')}.` : 'Only administrators manage it.'}</span>}
+        {queue.membersOnly ? texts.membersOthersRefused : texts.openToEverybody} {queue.doc.closed === true && texts.takesNewJobs}
+        {queue.doc.closed === true && ' '}
+        {data && <span className="text-muted">{data.managers.length > 0 ? fill(texts.managedBy, { managers: data.managers.join(', ') }) : texts.administratorsManage}</span>}
       </p>
       {rows.length > 0 && limits && <SetLimits rows={rows} limits={limits} />}
       {may && (
         <div className="flex flex-wrap items-center gap-3">
           <button type="button" className="btn !h-7" disabled={!limits} onClick={() => setSetting(true)}>
-            Set limits
+            {texts.setLimits}
           </button>
           <Link to="/line" search={{ queue: queue.name }} className="link text-xs">
-            reorder what waits
+            {texts.reorderWhatWaits}
           </Link>
         </div>
       )}
@@ -43,13 +45,13 @@ export function QueueManaging({ queue }: { queue: Queue }) {
 
 function SetLimits({ rows, limits }: { rows: string[]; limits: QueueLimits }) {
   return (
-    <table className="grid-table !w-auto" aria-label="Limits that its managers set">
+    <table className="grid-table !w-auto" aria-label={texts.limitsManagersSet}>
       <thead>
         <tr>
-          <th>Its managers allow at most</th>
-          {WHO.map(([who, word]) => (
+          <th>{texts.managersAllowMost}</th>
+          {WHO.map((who) => (
             <th key={who} className="num">
-              {word}
+              {texts.who[who]}
             </th>
           ))}
         </tr>
@@ -58,7 +60,7 @@ function SetLimits({ rows, limits }: { rows: string[]; limits: QueueLimits }) {
         {rows.map((resource) => (
           <tr key={resource}>
             <td>{resource}</td>
-            {WHO.map(([who]) => (
+            {WHO.map((who) => (
               <td key={who} className="num">
                 {limits[who][resource] ?? <span className="text-faint">–</span>}
               </td>
@@ -84,16 +86,16 @@ function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: QueueL
   });
   const resources = limited(own.limit, own.userLimit, own.groupLimit, limits.limit, limits.userLimit, limits.groupLimit);
   return (
-    <FormDialog title={`Limits in ${queue.name}`} word="Set them" pending={save.isPending} error={save.error} line={limitLine(queue.name, said)} onSubmit={() => save.mutate()} onClose={onClose}>
-      <p className="pb-2 text-sm text-muted">What its members may hold at most, not above the queue's own limits. An empty field is no limit.</p>
+    <FormDialog title={fill(texts.limitsIn, { name: queue.name })} word={texts.setThem} pending={save.isPending} error={save.error} line={limitLine(queue.name, said)} onSubmit={() => save.mutate()} onClose={onClose}>
+      <p className="pb-2 text-sm text-muted">{texts.whatMembersMay}</p>
       <div {...wide} className="overflow-x-auto">
         <table className="w-full text-sm">
           <thead>
             <tr>
-              <th className="label text-left">Resource</th>
-              {WHO.map(([who, word]) => (
+              <th className="label text-left">{texts.resource}</th>
+              {WHO.map((who) => (
                 <th key={who} className="label px-1 text-left">
-                  {word}
+                  {texts.who[who]}
                 </th>
               ))}
             </tr>
@@ -102,11 +104,11 @@ function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: QueueL
             {resources.map((resource, row) => (
               <tr key={resource}>
                 <td className="pr-2 whitespace-nowrap">{resource}</td>
-                {WHO.map(([who, word], column) => (
+                {WHO.map((who, column) => (
                   <td key={who} className="p-1">
                     <input
                       className="field !min-w-16 !px-2"
-                      aria-label={`${resource}, ${word.toLowerCase()}`}
+                      aria-label={`${resource}, ${texts.who[who].toLowerCase()}`}
                       data-first={row === 0 && column === 0}
                       maxLength={40}
                       placeholder={own[who][resource] ? `≤ ${own[who][resource]}` : ''}

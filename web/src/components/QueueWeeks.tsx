@@ -7,6 +7,8 @@ import { historyLine, scales, useWords, waitWords } from '../lib/queuehistory';
 import { duration } from '../lib/time';
 import { hours } from '../lib/usage';
 import { wide } from '../lib/wide';
+import { queues as texts } from '../texts/english/queues';
+import { fill, number } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { Fault, Skeleton } from './Notices';
 
@@ -19,20 +21,20 @@ export function QueueWeeks({ queue }: { queue: string }) {
   const { weeks, unknown } = list.data;
   const most = scales(weeks);
   return (
-    <section aria-label="By week" className="min-w-0 pt-6">
+    <section aria-label={texts.byWeek} className="min-w-0 pt-6">
       <div {...wide} className="overflow-x-auto">
-        <table className="grid-table" aria-label="By week">
+        <table className="grid-table" aria-label={texts.byWeek}>
           <thead>
             <tr>
-              <th>Week</th>
-              <th className="num max-md:hidden">Started</th>
-              <th className="num">Wait P50</th>
-              <th className="num">P95</th>
-              <th className="w-1/4 max-sm:hidden">Waits</th>
-              <th className="num">Device-hours</th>
-              <th className="num max-sm:hidden">Borrowed</th>
-              <th className="num max-sm:hidden">Lent</th>
-              <th className="w-1/4 max-sm:hidden">Use</th>
+              <th>{texts.week}</th>
+              <th className="num max-md:hidden">{texts.started}</th>
+              <th className="num">{texts.waitP50}</th>
+              <th className="num">{texts.p95}</th>
+              <th className="w-1/4 max-sm:hidden">{texts.waits}</th>
+              <th className="num">{texts.deviceHours}</th>
+              <th className="num max-sm:hidden">{texts.borrowed}</th>
+              <th className="num max-sm:hidden">{texts.lent}</th>
+              <th className="w-1/4 max-sm:hidden">{texts.use}</th>
             </tr>
           </thead>
           <tbody>
@@ -42,13 +44,13 @@ export function QueueWeeks({ queue }: { queue: string }) {
           </tbody>
         </table>
       </div>
-      <ul aria-label="What the bars mean" className="flex flex-wrap gap-x-4 gap-y-1 pt-1.5 text-2xs text-muted max-sm:hidden">
-        <Key fill="var(--accent)">wait P50; use of its own</Key>
-        <Key fill="var(--line-strong)">wait up to P95; borrowed</Key>
-        <Key fill="none">lent</Key>
+      <ul aria-label={texts.whatBarsMean} className="flex flex-wrap gap-x-4 gap-y-1 pt-1.5 text-2xs text-muted max-sm:hidden">
+        <Key fill="var(--accent)">{texts.waitP50Use}</Key>
+        <Key fill="var(--line-strong)">{texts.waitUpP95}</Key>
+        <Key fill="none">{texts.lentRow}</Key>
       </ul>
       <p className="max-w-[80ch] pt-1.5 text-xs text-muted">
-        Weeks begin on Monday in UTC, and queues below this one count for it. {unknown.join(' ')}
+        {fill(texts.weeksBeginMonday, { unknown: unknown.join(' ') })}
       </p>
       <div className="flex justify-end pt-1">
         <CommandLine line={historyLine(queue)} />
@@ -63,7 +65,7 @@ function Week({ week, most }: { week: QueueHistoryWeek; most: { wait: number; us
   return (
     <tr data-week={week.week}>
       <td className="whitespace-nowrap">{week.week}</td>
-      <td className="num max-md:hidden">{started.toLocaleString('en')}</td>
+      <td className="num max-md:hidden">{number(started)}</td>
       <td className="num whitespace-nowrap">{wait(waitP50)}</td>
       <td className="num whitespace-nowrap">{wait(waitP95)}</td>
       <td className="max-sm:hidden">

@@ -2,6 +2,8 @@
 
 import { useState } from 'react';
 import { withoutRole, withRole } from '../lib/jobmore';
+import { submit as texts } from '../texts/english/submit';
+import { fill } from '../texts/fill';
 
 interface Props {
   text: string;
@@ -15,7 +17,7 @@ const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export function RoleChoice({ text, roles, role, onChoose, onText }: Props) {
   const [name, setName] = useState('');
-  const misfit = roles.includes(name) ? `The job has a role ${name} already.` : name && !NAME.test(name) ? 'A role is named by a-z, 0-9 and -, with a letter or digit at both ends.' : '';
+  const misfit = roles.includes(name) ? fill(texts.jobHasRole, { name }) : name && !NAME.test(name) ? texts.roleNamedZ : '';
   const fits = name !== '' && !misfit;
   const add = () => {
     if (!fits) return;
@@ -25,7 +27,7 @@ export function RoleChoice({ text, roles, role, onChoose, onText }: Props) {
   };
   return (
     <div className="flex flex-wrap items-center gap-2 pb-4">
-      <div role="group" aria-label="Role" className="flex flex-wrap gap-1">
+      <div role="group" aria-label={texts.role} className="flex flex-wrap gap-1">
         {roles.map((each) => (
           <button key={each} type="button" aria-pressed={each === role} onClick={() => onChoose(each)} className="btn aria-pressed:border-accent aria-pressed:text-accent">
             {each}
@@ -33,10 +35,10 @@ export function RoleChoice({ text, roles, role, onChoose, onText }: Props) {
         ))}
       </div>
       <input
-        aria-label="New role"
+        aria-label={texts.newRole}
         aria-invalid={misfit !== ''}
         aria-describedby="role-misfit"
-        placeholder="another role"
+        placeholder={texts.anotherRole}
         className="field !w-32"
         maxLength={63}
         value={name}
@@ -48,7 +50,7 @@ export function RoleChoice({ text, roles, role, onChoose, onText }: Props) {
         }}
       />
       <button type="button" className="btn" disabled={!fits} onClick={add}>
-        Add role
+        {texts.addRole}
       </button>
       {roles.length > 1 && (
         <button
@@ -59,7 +61,7 @@ export function RoleChoice({ text, roles, role, onChoose, onText }: Props) {
             onChoose(roles.find((each) => each !== role)!);
           }}
         >
-          {`Remove ${role}`}
+          {fill(texts.remove, { role })}
         </button>
       )}
       <p id="role-misfit" role="status" className="basis-full text-xs text-muted empty:hidden">

@@ -4,6 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
+import { job as texts } from '../texts/english/job';
+import { fill, number } from '../texts/fill';
 import { Fault } from './Notices';
 import { TensorBoardButton } from './TensorBoardButton';
 
@@ -30,8 +32,8 @@ export function Services({ job }: { job: JobDetail }) {
   if (items.length === 0 && !mayBeShown(job)) return null;
   const several = new Set(items.map((each) => each.task)).size > 1;
   return (
-    <section aria-label="Services">
-      <h2 className="heading">Services</h2>
+    <section aria-label={texts.services}>
+      <h2 className="heading">{texts.services}</h2>
       <ul className="flex flex-wrap gap-2 pt-2">
         {items.slice(0, SHOWN).map((each) => (
           <li key={`${each.task} ${each.name}`}>
@@ -42,9 +44,9 @@ export function Services({ job }: { job: JobDetail }) {
               rel="noopener"
               className="btn"
             >
-              Open {each.name}
-              {several && <span className="text-muted"> of {each.task}</span>}
-              <span className="sr-only"> in a new tab</span>
+              {fill(texts.open, { name: each.name })}
+              {several && <span className="text-muted"> {fill(texts.ofTask, { task: each.task })}</span>}
+              <span className="sr-only"> {texts.newTab}</span>
             </Link>
           </li>
         ))}
@@ -55,7 +57,7 @@ export function Services({ job }: { job: JobDetail }) {
         )}
       </ul>
       {items.length > SHOWN && (
-        <p className="pt-2 text-xs text-muted">The first {SHOWN} of {items.length.toLocaleString('en')}; `corral open` reaches the others.</p>
+        <p className="pt-2 text-xs text-muted">{fill(texts.firstCorralOpen, { SHOWN, items: number(items.length) })}</p>
       )}
     </section>
   );

@@ -6,7 +6,9 @@ import { useState } from 'react';
 import * as ask from '../api/queries';
 import type { AppliedDocument, Queue } from '../api/types';
 import { nameOf } from '../lib/documents';
-import { inForce, least, measure, measures, shown, siblings, type Measure, type Siblings } from '../lib/sharing';
+import { inForce, least, type Measure, measure, measures, shown, siblings, type Siblings, unitOf, wordOf } from '../lib/sharing';
+import { queues as texts } from '../texts/english/queues';
+import { fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { LeaveDraft } from './LeaveDraft';
 import { Fault, Skeleton } from './Notices';
@@ -45,24 +47,24 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
     draft.clear();
   };
   return (
-    <section aria-label="Move shares" className="space-y-4">
+    <section aria-label={texts.moveShares} className="space-y-4">
       <div className="flex flex-wrap items-center gap-3 pt-2.5">
         <label className="flex items-center gap-2 text-xs text-muted">
-          Move
+          {texts.move}
           <select className="field !w-auto" value={of.key} onChange={(event) => onChoose(event.target.value)}>
             {offered.map((each) => (
               <option key={each.key} value={each.key}>
-                {each.word}
+                {wordOf(each)}
               </option>
             ))}
           </select>
         </label>
-        <button type="button" className="btn" disabled={moves} title={moves ? 'Apply the moves, or put them back first' : undefined} onClick={onClose}>
-          Done
+        <button type="button" className="btn" disabled={moves} title={moves ? texts.applyMovesPut : undefined} onClick={onClose}>
+          {texts.done}
         </button>
       </div>
       <p className="max-w-[80ch] text-xs text-muted">
-        Drag a divider, or move it with the arrow keys (Page Up and Page Down: ten steps). What one queue gains, its neighbour loses. Nothing changes until it is applied.
+        {texts.dragDividerMove}
       </p>
       {draft.error ? <Fault error={draft.error as Error} /> : null}
       {!draft.ready && !draft.error && <Skeleton rows={4} height={30} />}
@@ -70,23 +72,23 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
       {draft.overtaken.length > 0 && <Overtaken draft={draft} />}
       {made && !moves && !undoing && (
         <div role="status" className="flex flex-wrap items-center gap-3 border-l-[3px] border-accent bg-accent-ground px-4 py-2 text-sm">
-          <span className="grow">{`Applied: ${made.names.map((name) => `${name} is at revision ${made.guards[name]}`).join(', ')}.`}</span>
+          <span className="grow">{fill(texts.applied, { value: made.names.map((name) => fill(texts.revisionOf, { name, revision: String(made.guards[name]) })).join(', ') })}</span>
           <button type="button" className="btn" onClick={() => setUndoing(true)}>
-            Undo…
+            {texts.undo}
           </button>
         </div>
       )}
       {made && undoing && !moves && (
-        <section aria-label="Undo" className="space-y-2">
-          <h2 className="heading">What undoing it would do</h2>
-          <ShareEffect text={made.before} guards={made.guards} words={{ apply: 'Undo', clear: 'Leave it' }} onClear={() => setUndoing(false)} onApplied={(documents) => applied(documents, made.before, made.now)} />
+        <section aria-label={texts.undoRegion} className="space-y-2">
+          <h2 className="heading">{texts.whatUndoingWould}</h2>
+          <ShareEffect text={made.before} guards={made.guards} words={texts.undoWords} onClear={() => setUndoing(false)} onApplied={(documents) => applied(documents, made.before, made.now)} />
         </section>
       )}
       {moves && draft.text !== undefined && draft.before !== undefined && (
-        <ShareEffect text={draft.text} guards={draft.guards} words={{ apply: 'Apply', clear: 'Put all back' }} onClear={draft.clear} onApplied={(documents) => applied(documents, draft.text!, draft.before!)} />
+        <ShareEffect text={draft.text} guards={draft.guards} words={texts.applyWords} onClear={draft.clear} onApplied={(documents) => applied(documents, draft.text!, draft.before!)} />
       )}
       <CommandLine line="corral apply FILE --dry-run" className="ml-1" />
-      {leave.status === 'blocked' && <LeaveDraft title="Discard the moved shares?" stay="Go on moving" onStay={leave.reset} onLeave={leave.proceed} />}
+      {leave.status === 'blocked' && <LeaveDraft title={texts.discardMovedShares} stay={texts.goOn} onStay={leave.reset} onLeave={leave.proceed} />}
     </section>
   );
 }
@@ -98,24 +100,31 @@ interface LevelProps {
   draft: ShareDraft;
 }
 
+/** What is said of a sum: beside the total where there is one, and that it is over it. */
+function sumText(total: number | null, over: boolean, unit: string): string {
+  if (total === null) return unit ? texts.sumUnit : texts.sumOf;
+  if (over) return unit ? texts.sumMoreUnit : texts.sumMore;
+  return unit ? texts.sumTotalUnit : texts.sumTotal;
+}
+
 function Level({ level: { parent, queues, total }, of, now, draft }: LevelProps) {
   const sum = queues.reduce((all, queue) => all + now(queue), 0);
   const parts: Part[] = queues.map((queue) => ({ queue: queue.name, value: now(queue), least: least(queue, of) }));
   if (total !== null) parts.push({ queue: '', value: Math.max(0, total - sum), least: 0 });
-  const name = parent ? `Below ${parent}` : 'Top';
-  const unit = of.unit && ` ${of.unit}`;
+  const name = parent ? fill(texts.below, { parent }) : texts.top;
+  const unit = unitOf(of);
   const over = total !== null && sum > total;
   return (
     <section aria-label={name} className="min-w-0">
       <h2 className="heading flex-wrap">
         {name}
         <span className={`text-xs font-normal ${over ? 'text-fail' : 'text-muted'}`}>
-          {total === null ? `${shown(sum)}${unit} in all` : over ? `✕ ${shown(sum)} of ${shown(total)}${unit}: more than there are` : `${shown(sum)} of ${shown(total)}${unit}`}
+          {fill(sumText(total, over, unit), { sum: shown(sum), total: shown(total ?? 0), unit })}
         </span>
       </h2>
       {parts.length > 1 && parts.some((part) => part.value > 0) && (
         <ShareStrip
-          label={`Shares, ${name.toLowerCase()}`}
+          label={fill(texts.shares, { name: name.toLowerCase() })}
           measure={of}
           parts={parts}
           onMove={(values) => draft.set(of, Object.fromEntries(queues.map((queue, at) => [queue.name, values[at]!])))}
@@ -124,9 +133,9 @@ function Level({ level: { parent, queues, total }, of, now, draft }: LevelProps)
       <table className="grid-table !w-auto">
         <thead>
           <tr>
-            <th>Queue</th>
-            <th className="num">In force</th>
-            <th>{`Moved to${of.unit && `, ${of.unit}`}`}</th>
+            <th>{texts.queue}</th>
+            <th className="num">{texts.inForce}</th>
+            <th>{unit ? fill(texts.movedTo, { unit }) : texts.movedToNone}</th>
           </tr>
         </thead>
         <tbody>
@@ -135,7 +144,7 @@ function Level({ level: { parent, queues, total }, of, now, draft }: LevelProps)
               <td className="max-w-40 truncate">{queue.name}</td>
               <td className="num text-muted">{shown(inForce(queue, of))}</td>
               <td>
-                <Amount label={`${queue.name}, ${of.word}`} value={now(queue)} of={of} onChange={(value) => draft.set(of, { [queue.name]: value })} />
+                <Amount label={fill(texts.amountOf, { queue: queue.name, measure: wordOf(of) })} value={now(queue)} of={of} onChange={(value) => draft.set(of, { [queue.name]: value })} />
               </td>
             </tr>
           ))}
@@ -171,15 +180,15 @@ function Amount({ label, value, of, onChange }: { label: string; value: number; 
 }
 
 function Overtaken({ draft }: { draft: ShareDraft }) {
-  const words = draft.overtaken.map((each) => (each.revision > 0 ? `${each.actor} made revision ${each.revision} of ${nameOf(each)}` : `${nameOf(each)} was deleted`));
+  const words = draft.overtaken.map((each) => fill(each.revision > 0 ? texts.overtaken : texts.deleted, { actor: each.actor, revision: each.revision, name: nameOf(each) }));
   return (
     <div role="status" className="flex flex-wrap items-center gap-x-3 gap-y-2 border-l-[3px] border-wait bg-wait-ground px-4 py-2 text-sm">
-      <p className="grow">{`${words.join(', ')} while you were moving shares. The effect shown is against that now.`}</p>
+      <p className="grow">{fill(texts.whileYouWere, { words: words.join(', ') })}</p>
       <button type="button" className="btn" onClick={draft.keep}>
-        Keep my shares
+        {texts.keepMyShares}
       </button>
       <button type="button" className="btn" onClick={draft.take}>
-        Take theirs
+        {texts.takeTheirs}
       </button>
     </div>
   );

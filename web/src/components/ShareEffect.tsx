@@ -4,6 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { AppliedDocument, Finding } from '../api/types';
 import { mayPreempt } from '../lib/documents';
+import { queues as texts } from '../texts/english/queues';
+import { fill } from '../texts/fill';
 import { ApplyDialog, type Draft } from './ApplyDialog';
 import { Consequences } from './Consequences';
 import { Fault } from './Notices';
@@ -47,14 +49,14 @@ export function ShareEffect({ text, guards, words, onClear, onApplied }: Props) 
           disabled={!ready || (broken && !yields)}
           onClick={() => trial && setAsking({ draft: { text, documents: trial.documents, revision: null, guards }, findings: trial.findings })}
         >
-          {broken && yields ? `${words.apply}, and let jobs yield…` : `${words.apply}…`}
+          {broken && yields ? fill(texts.letJobsYield, { apply: words.apply }) : `${words.apply}…`}
         </button>
         <TryButton attempt={attempt} text={text} disabled={!does || (trial?.problems.length ?? 0) > 0} />
         <button type="button" className="btn-bare !h-9" onClick={onClear}>
           {words.clear}
         </button>
       </div>
-      {asking && <ApplyDialog {...asking} leave="Go on moving" onApplied={(documents) => void done(documents)} onClose={() => setAsking(null)} />}
+      {asking && <ApplyDialog {...asking} leave={texts.goOn} onApplied={(documents) => void done(documents)} onClose={() => setAsking(null)} />}
     </div>
   );
 }

@@ -2,6 +2,8 @@
 
 import { useRef, type KeyboardEvent, type PointerEvent } from 'react';
 import { moved, shown, type Measure } from '../lib/sharing';
+import { queues as texts } from '../texts/english/queues';
+import { fill } from '../texts/fill';
 
 /** The width that every part keeps, so that dividers never lie on each other, in pixels. */
 const LEAST_WIDTH = 30;
@@ -22,7 +24,7 @@ interface Props {
   onMove: (values: number[]) => void;
 }
 
-const named = (part: Part | undefined) => part?.queue || 'not assigned';
+const named = (part: Part | undefined) => part?.queue || texts.notAssigned;
 
 export function ShareStrip({ label, measure, parts, onMove }: Props) {
   const strip = useRef<HTMLDivElement>(null);
@@ -78,7 +80,7 @@ export function ShareStrip({ label, measure, parts, onMove }: Props) {
                 role="slider"
                 tabIndex={0}
                 aria-orientation="horizontal"
-                aria-label={`Between ${named(part)} and ${named(parts[at + 1])}`}
+                aria-label={fill(texts.betweenAnd, { part: named(part), parts: named(parts[at + 1]) })}
                 aria-valuemin={part.least}
                 aria-valuemax={part.value + Math.max(0, parts[at + 1]!.value - parts[at + 1]!.least)}
                 aria-valuenow={part.value}

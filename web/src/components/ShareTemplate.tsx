@@ -6,6 +6,8 @@ import { useState } from 'react';
 import * as ask from '../api/queries';
 import { share } from '../api/templates';
 import { pictureUri } from '../lib/pictures';
+import { submit as texts } from '../texts/english/submit';
+import { fill } from '../texts/fill';
 import { FormDialog, TextField } from './FormDialog';
 
 interface Props {
@@ -35,29 +37,29 @@ export function ShareTemplate({ file, name: first, onClose }: Props) {
     },
   });
   return (
-    <FormDialog title="Save as a template" word="Save" pending={save.isPending} ready={!!name.trim()} error={save.error} onSubmit={() => save.mutate()} onClose={onClose}>
+    <FormDialog title={texts.saveTemplate} word={texts.save} pending={save.isPending} ready={!!name.trim()} error={save.error} onSubmit={() => save.mutate()} onClose={onClose}>
       <div className="space-y-3">
-        <TextField label="Name" first required max={255} value={name} onChange={setName} />
-        <TextField label="In one sentence" value={description} onChange={setDescription} hint="what it is good for" />
+        <TextField label={texts.name} first required max={255} value={name} onChange={setName} />
+        <TextField label={texts.inOneSentence} value={description} onChange={setDescription} hint={texts.whatGood} />
         <label className="block space-y-1">
-          <span className="label">More about it, Markdown</span>
+          <span className="label">{texts.moreAboutMarkdown}</span>
           <textarea rows={5} className="field !h-auto py-1.5" value={introduction} onChange={(event) => setIntroduction(event.target.value)} />
         </label>
         <label className="block space-y-1">
-          <span className="label">Picture</span>
+          <span className="label">{texts.picture}</span>
           <input type="file" className="block w-full text-sm" accept="image/png,image/jpeg,image/gif,image/webp" onChange={(event) => setPicture(event.target.files?.[0] ?? null)} />
         </label>
         <label className="block space-y-1">
-          <span className="label">For</span>
+          <span className="label">{texts.for}</span>
           <select className="field" value={whom} onChange={(event) => setWhom(event.target.value)}>
-            <option value="">only me</option>
+            <option value="">{texts.onlyMe}</option>
             {me?.groups.map((group) => (
-              <option key={group} value={group}>{`the group ${group}`}</option>
+              <option key={group} value={group}>{fill(texts.theGroup, { group })}</option>
             ))}
-            <option value="*">everybody</option>
+            <option value="*">{texts.everybody}</option>
           </select>
         </label>
-        <p className="text-xs text-muted">Write no secret into it: who may see the template reads the whole file.</p>
+        <p className="text-xs text-muted">{texts.writeSecretInto}</p>
       </div>
     </FormDialog>
   );

@@ -7,7 +7,9 @@ import { call } from '../api/client';
 import { documentPath } from '../api/queries';
 import type { Applied, DocumentView } from '../api/types';
 import { guard } from '../lib/documents';
-import { documentOf, formOf, TYPES, type StorageForm } from '../lib/storageform';
+import { documentOf, fieldHint, fieldLabel, formOf, type StorageForm, typeLabel, TYPES } from '../lib/storageform';
+import { storages as texts } from '../texts/english/storages';
+import { fill } from '../texts/fill';
 import { FormDialog, TextField, Tick } from './FormDialog';
 
 interface Props {
@@ -33,35 +35,35 @@ export function StorageDialog({ of, onDone, onClose }: Props) {
   });
   const type = TYPES.find((each) => each.type === form.type);
   return (
-    <FormDialog title={of ? `Edit ${of.name}` : 'New storage'} word={of ? 'Save' : 'Make it'} pending={save.isPending} error={save.error} line="corral apply FILE" onSubmit={() => save.mutate()} onClose={onClose}>
+    <FormDialog title={of ? fill(texts.editNamed, { name: of.name }) : texts.newStorage} word={of ? texts.save : texts.makeIt} pending={save.isPending} error={save.error} line="corral apply FILE" onSubmit={() => save.mutate()} onClose={onClose}>
       <div className="space-y-3">
-        {!of && <TextField label="Name" first required max={63} value={form.name} onChange={(each) => set({ name: each })} hint="what groups grant and jobs name" />}
-        <TextField label="Description" first={of !== null} value={form.description} onChange={(each) => set({ description: each })} />
+        {!of && <TextField label={texts.name} first required max={63} value={form.name} onChange={(each) => set({ name: each })} hint={texts.whatGroupsGrant} />}
+        <TextField label={texts.description} first={of !== null} value={form.description} onChange={(each) => set({ description: each })} />
         <label className="block space-y-1">
-          <span className="label">Type</span>
+          <span className="label">{texts.type}</span>
           <select className="field" value={form.type} onChange={(event) => set({ type: event.target.value })}>
             {TYPES.map((each) => (
               <option key={each.type} value={each.type}>
-                {each.label}
+                {typeLabel(each.type)}
               </option>
             ))}
           </select>
         </label>
         {type?.fields.map((field) => (
-          <TextField key={field.name} label={field.label} hint={field.hint} value={form.texts[field.name] ?? ''} onChange={(each) => set({ texts: { ...form.texts, [field.name]: each } })} />
+          <TextField key={field.name} label={fieldLabel(field)} hint={fieldHint(field)} value={form.texts[field.name] ?? ''} onChange={(each) => set({ texts: { ...form.texts, [field.name]: each } })} />
         ))}
-        {!['folder', 'uri', 'pvc'].includes(form.type) && <TextField label="Mount options, with blanks between them" value={form.mountOptions} onChange={(each) => set({ mountOptions: each })} />}
+        {!['folder', 'uri', 'pvc'].includes(form.type) && <TextField label={texts.mountOptionsBlanks} value={form.mountOptions} onChange={(each) => set({ mountOptions: each })} />}
         <Tick checked={!form.share} onChange={(each) => set({ share: !each })}>
-          Each user has a folder of their own in it
+          {texts.eachUserHas}
         </Tick>
         <Tick checked={form.readOnly} onChange={(each) => set({ readOnly: each })}>
-          Jobs may only read it
+          {texts.jobsMayRead}
         </Tick>
         <p className="text-xs text-muted">
-          No password stands here: a Secret or a file of the machines holds it.{' '}
+          {texts.passwordStandsHere}{' '}
           {of && (
             <Link to="/configuration" search={{ document: `Storage/${of.name}`, edit: 'yes' }} className="link">
-              Edit the whole document
+              {texts.editWholeDocument}
             </Link>
           )}
         </p>

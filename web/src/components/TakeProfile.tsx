@@ -4,7 +4,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import * as ask from '../api/profiles';
 import type { JobDetail, ProfileView } from '../api/types';
-import { KINDS, LONGEST } from '../lib/profiles';
+import { LONGEST } from '../lib/profiles';
+import { profiles as texts } from '../texts/english/profiles';
 import { Fault } from './Notices';
 
 type What = ProfileView['what'];
@@ -27,7 +28,7 @@ export function TakeProfile({ job, going, onTaken }: { job: JobDetail; going: bo
   const offered = job.document.spec?.profile === true;
   return (
     <form
-      aria-label="Take a profile"
+      aria-label={texts.takeAProfile}
       className="flex flex-wrap items-end gap-3"
       onSubmit={(event) => {
         event.preventDefault();
@@ -35,31 +36,31 @@ export function TakeProfile({ job, going, onTaken }: { job: JobDetail; going: bo
       }}
     >
       <label className="text-xs text-muted">
-        What
+        {texts.what}
         <select className="field mt-1 block !w-40" value={what} onChange={(event) => setWhat(event.target.value as What)}>
-          {(Object.keys(KINDS) as What[]).map((each) => (
+          {(Object.keys(LONGEST) as What[]).map((each) => (
             <option key={each} value={each}>
-              {KINDS[each]}
+              {texts.kinds[each]}
             </option>
           ))}
         </select>
       </label>
       {longest > 0 && (
         <label className="text-xs text-muted">
-          Seconds
+          {texts.seconds}
           <input className="field mt-1 block !w-20" type="number" required min={1} max={longest} value={seconds || ''} onChange={(event) => setSeconds(Number(event.target.value))} />
         </label>
       )}
       <label className="text-xs text-muted">
-        Task
-        <input className="field mt-1 block !w-40" placeholder="all that run" value={task} onChange={(event) => setTask(event.target.value)} />
+        {texts.task}
+        <input className="field mt-1 block !w-40" placeholder={texts.allThatRun} value={task} onChange={(event) => setTask(event.target.value)} />
       </label>
       <button type="submit" className="btn btn-main" disabled={!running || going || take.isPending}>
-        Take a profile
+        {texts.takeAProfile}
       </button>
-      {!running && <p className="w-full text-xs text-muted">A profile is taken while tasks of the job run.</p>}
-      {(what === 'jax' || what === 'tensorflow') && <p className="w-full text-xs text-muted">The program has to open the profiler server of its framework.</p>}
-      {what === 'torch' && !offered && <p className="w-full text-xs text-muted">PyTorch traces itself only if the job file says profile: true.</p>}
+      {!running && <p className="w-full text-xs text-muted">{texts.profileTakenWhile}</p>}
+      {(what === 'jax' || what === 'tensorflow') && <p className="w-full text-xs text-muted">{texts.programHasOpen}</p>}
+      {what === 'torch' && !offered && <p className="w-full text-xs text-muted">{texts.pytorchTracesItself}</p>}
       {take.error && (
         <div className="w-full">
           <Fault error={take.error} />

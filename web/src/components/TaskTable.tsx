@@ -8,6 +8,8 @@ import { JOB_STATES, type JobDetail, type Task } from '../api/types';
 import { hand } from '../lib/download';
 import { partOf, ranges, shortNode } from '../lib/format';
 import { filtersTasks, tasksCsv, tasksOf, type TaskFilter } from '../lib/tasklist';
+import { job as texts } from '../texts/english/job';
+import { fill, filled } from '../texts/fill';
 import { Fault, Skeleton } from './Notices';
 import { exitTone, Glyph, Status, taskWord } from './Status';
 import { Ago, Span, Until } from './Time';
@@ -30,10 +32,10 @@ export function TaskTable({ job }: { job: JobDetail }) {
   return (
     <>
       {(job.tasks.total > FEW || wanted) && (
-        <div role="search" aria-label="Tasks" className="flex flex-wrap items-center gap-x-3 gap-y-1 pt-2">
+        <div role="search" aria-label={texts.tasks} className="flex flex-wrap items-center gap-x-3 gap-y-1 pt-2">
           <StateFilter chosen={filter.state} onChoose={(state) => choose({ state })} />
-          <Word label="Exit code" hint="137, or !0" width="!w-28" value={filter.exit} onChange={(exit) => choose({ exit })} />
-          <Word label="Node" hint="a part of its name" width="!w-44" value={filter.node} onChange={(node) => choose({ node })} />
+          <Word label={texts.exitCode} hint={texts.n137Or0} width="!w-28" value={filter.exit} onChange={(exit) => choose({ exit })} />
+          <Word label={texts.node} hint={texts.partName} width="!w-44" value={filter.node} onChange={(node) => choose({ node })} />
         </div>
       )}
       {wanted ? <Found job={job} filter={filter} /> : <Everyone job={job} />}
@@ -64,7 +66,7 @@ function Export({ job, filter }: { job: JobDetail; filter: TaskFilter }) {
   return (
     <p className="pt-2">
       <button type="button" className="btn-bare -ml-1.5" disabled={write.isPending} onClick={() => write.mutate()}>
-        {write.isPending ? 'Reading' : 'Tasks as CSV'}
+        {write.isPending ? texts.reading : texts.tasksAsCsv}
       </button>
       {write.error && <Fault error={write.error} />}
     </p>
@@ -73,7 +75,7 @@ function Export({ job, filter }: { job: JobDetail; filter: TaskFilter }) {
 
 function StateFilter({ chosen, onChoose }: { chosen: string; onChoose: (state: string) => void }) {
   return (
-    <div role="group" aria-label="State of the tasks" className="flex flex-wrap gap-1">
+    <div role="group" aria-label={texts.stateTasks} className="flex flex-wrap gap-1">
       {JOB_STATES.map((state) => (
         <button
           key={state}
@@ -96,7 +98,7 @@ function Everyone({ job }: { job: JobDetail }) {
   if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Skeleton rows={4} />;
   const tasks = list.data.pages.flatMap((page) => page.items);
-  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">Tasks appear when the job is placed.</p>;
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">{texts.tasksAppearWhen}</p>;
   return <Rows job={job} tasks={tasks} more={list.hasNextPage ? () => void list.fetchNextPage() : undefined} />;
 }
 
@@ -107,7 +109,7 @@ function Found({ job, filter }: { job: JobDetail; filter: TaskFilter }) {
   if (!all.data) return <Skeleton rows={4} />;
   const tasks = tasksOf(all.data, filter, taskWord);
   const only = filter.state && !filter.exit && !filter.node;
-  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">{only ? `No task is ${filter.state}.` : 'No task is like this.'}</p>;
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">{only ? fill(texts.noTaskIs, { state: filter.state }) : texts.taskLike}</p>;
   return <Rows job={job} tasks={tasks} more={undefined} />;
 }
 
@@ -118,19 +120,19 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
   const drawn = useRows(tasks.length, -1);
   return (
     <div className="relative overflow-x-auto">
-      <table ref={drawn.table} className="grid-table" aria-label="Tasks of the job" aria-rowcount={tasks.length + 1}>
+      <table ref={drawn.table} className="grid-table" aria-label={texts.tasksJob} aria-rowcount={tasks.length + 1}>
         <thead>
           <tr>
-            <th>State</th>
-            <th>Task</th>
-            {ranked && <th className="num">Rank</th>}
-            <th>Node</th>
-            <th className="max-sm:hidden">Devices</th>
-            <th className="num">Ran</th>
-            <th className="num max-sm:hidden">Retries</th>
-            <th className="min-w-20">Exit</th>
+            <th>{texts.state}</th>
+            <th>{texts.task}</th>
+            {ranked && <th className="num">{texts.rank}</th>}
+            <th>{texts.node}</th>
+            <th className="max-sm:hidden">{texts.devices}</th>
+            <th className="num">{texts.ran}</th>
+            <th className="num max-sm:hidden">{texts.retries}</th>
+            <th className="min-w-20">{texts.exit}</th>
             <th>
-              <span className="sr-only">Log</span>
+              <span className="sr-only">{texts.log}</span>
             </th>
           </tr>
         </thead>
@@ -164,7 +166,7 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
       </table>
       {more && (
         <button type="button" className="btn mt-2" onClick={more}>
-          Show more tasks
+          {texts.showMoreTasks}
         </button>
       )}
     </div>
@@ -204,7 +206,7 @@ function TaskRow({ at, job, log, task, rank, open, onOpen }: RowProps) {
         <Status state={taskWord(task)} />
       </td>
       <td className="whitespace-nowrap">
-        <button type="button" aria-expanded={open} onClick={onOpen} className="hover:underline" title="Show its attempts">
+        <button type="button" aria-expanded={open} onClick={onOpen} className="hover:underline" title={texts.showItsAttempts}>
           {name}
         </button>
       </td>
@@ -218,7 +220,7 @@ function TaskRow({ at, job, log, task, rank, open, onOpen }: RowProps) {
         {task.retries}
         {task.retryAt && (
           <span className="text-muted">
-            , next <Until at={task.retryAt} />
+            {filled(texts.next, { until: <Until at={task.retryAt} /> })}
           </span>
         )}
       </td>
@@ -228,8 +230,8 @@ function TaskRow({ at, job, log, task, rank, open, onOpen }: RowProps) {
       </td>
       <td>
         {log && (
-          <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={`Log of ${name}`}>
-            log
+          <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={fill(texts.logOf, { name })}>
+            {texts.logRow}
           </Link>
         )}
       </td>
@@ -242,7 +244,7 @@ function Attempts({ job, task }: { job: string; task: Task }) {
   const { data, error } = useAttempts(job, name);
   if (error) return <Fault error={error} />;
   if (!data) return <Skeleton rows={2} />;
-  if (data.items.length === 0) return <p className="text-muted">It has not been started yet.</p>;
+  if (data.items.length === 0) return <p className="text-muted">{texts.hasBeenStarted}</p>;
   return (
     <ol className="space-y-1 text-xs">
       {data.items.map((attempt) => (
@@ -253,13 +255,13 @@ function Attempts({ job, task }: { job: string; task: Task }) {
             search={{ tab: 'log', task: name, attempt: numberOf(attempt) }}
             className="link font-mono"
             title={attempt.id}
-            aria-label={`Log of attempt ${numberOf(attempt)} of ${name}`}
+            aria-label={fill(texts.logAttempt, { attempt: numberOf(attempt), name })}
           >
             {numberOf(attempt)}
           </Link>
           <span>{shortNode(attempt.node)}</span>
           <span className="text-muted">
-            started <Ago at={attempt.startedAt} />, ran <Span from={attempt.startedAt} to={attempt.endedAt} />
+            {filled(texts.startedRan, { time: <Ago at={attempt.startedAt} />, time2: <Span from={attempt.startedAt} to={attempt.endedAt} /> })}
           </span>
           {attempt.exit && (
             <span className={exitTone(attempt.exit)}>

@@ -7,6 +7,9 @@ import { useEffect, useRef, useState } from 'react';
 import { BASE, part } from '../api/client';
 import { ENDED, type JobDetail } from '../api/types';
 import { jobLine } from '../lib/cli';
+import { job as texts } from '../texts/english/job';
+import { shared } from '../texts/english/shared';
+import { fill, filled, textOf } from '../texts/fill';
 import { taskNames } from './JobLog';
 import { Empty } from './Notices';
 
@@ -22,23 +25,23 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
   const [round, setRound] = useState(0);
   if (job.state !== 'running')
     return (
-      <Empty title="There is no task to enter" line={jobLine(ENDED.has(job.state) ? 'restart' : 'explain', job.id)}>
-        A terminal opens in a running task; this job is {job.state}.
+      <Empty title={texts.thereTaskEnter} line={jobLine(ENDED.has(job.state) ? 'restart' : 'explain', job.id)}>
+        {fill(texts.terminalOpensRunning, { state: textOf(shared.states, job.state) })}
       </Empty>
     );
   return (
-    <section aria-label="Terminal" className="space-y-2">
+    <section aria-label={texts.terminal} className="space-y-2">
       <div className="flex flex-wrap items-center gap-2">
-        <select aria-label="Task" className="field !w-auto" value={chosen} onChange={(event) => onTask(event.target.value)}>
+        <select aria-label={texts.task} className="field !w-auto" value={chosen} onChange={(event) => onTask(event.target.value)}>
           {names.map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
         <button type="button" className="btn" onClick={() => setRound(round + 1)}>
-          New shell
+          {texts.newShell}
         </button>
         <p className="min-w-0 text-xs text-muted">
-          By SSH: <code className="font-mono break-all">{`corral ssh ${job.name} ${chosen}`}</code>
+          {filled(texts.bySsh, { code: <code className="font-mono break-all">{`corral ssh ${job.name} ${chosen}`}</code> })}
         </p>
       </div>
       <Screen key={`${chosen} ${round}`} jobId={job.id} task={chosen} />
@@ -88,10 +91,10 @@ function Screen({ jobId, task }: { jobId: string; task: string }) {
       if (typeof data !== 'string') return terminal.write(new Uint8Array(data));
       const said = JSON.parse(data) as { exit?: number; error?: { message: string } };
       ended = true;
-      terminal.write(SAID(said.error?.message ?? `The shell ended with code ${said.exit}.`));
+      terminal.write(SAID(said.error?.message ?? fill(texts.shellEndedCode, { exit: String(said.exit) })));
     };
     socket.onclose = () => {
-      if (!ended) terminal.write(SAID('The connection is closed. New shell opens another.'));
+      if (!ended) terminal.write(SAID(texts.connectionClosedNew));
     };
     const typed = terminal.onData((text) => {
       const bytes = encoder.encode(text);

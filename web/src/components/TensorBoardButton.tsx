@@ -4,6 +4,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ApiError, call } from '../api/client';
 import type { JobDetail, JobSummary } from '../api/types';
+import { job as texts } from '../texts/english/job';
 import { Fault } from './Notices';
 
 const TRIES = 3;
@@ -20,7 +21,7 @@ export function TensorBoardButton({ jobs, className = '' }: { jobs: readonly Pic
   return (
     <>
       <button type="button" className={`btn ${className}`} disabled={start.isPending} onClick={() => start.mutate()}>
-        TensorBoard
+        {texts.tensorboard}
       </button>
       {start.error && <Fault error={start.error} />}
     </>

@@ -1,12 +1,13 @@
 /** What a dry run found. */
 
 import type { Trial } from '../api/types';
+import { submit as texts } from '../texts/english/submit';
 import { Glyph } from './Status';
 import { Facts } from './Waiting';
 
 export function TrialNote({ trial }: { trial: Trial }) {
   const starts = trial.wouldStart;
-  const word = starts ? 'It would start now.' : starts === false ? 'It would wait.' : 'It would be accepted; whether it would start at once is not known now.';
+  const word = starts ? texts.wouldStartNow : starts === false ? texts.itWouldWait : texts.wouldAcceptedWhether;
   return (
     <div role="status" className={`mb-4 border-l-[3px] px-4 py-2 text-sm ${starts === false ? 'border-wait bg-wait-ground' : 'border-accent bg-accent-ground'}`}>
       <p className="flex items-center gap-2 font-medium">

@@ -3,6 +3,8 @@
 import { useId } from 'react';
 import { hues } from '../lib/cells';
 import { amount, ceiling, chartWords, nameOf, OTHERS, type Charted, type Stack } from '../lib/usage';
+import { usage as texts } from '../texts/english/usage';
+import { fill } from '../texts/fill';
 
 const HEIGHT = 160;
 /** Width of a day in the picture's own unit, and of its bar. */
@@ -29,7 +31,7 @@ export function UseChart({ stacks, days, by, what }: Props) {
   const named = (key: string) => nameOf(by, { key, name: '' });
   return (
     <figure className="pt-4">
-      <figcaption className="pb-2.5 text-xs text-muted">{what} by day, in UTC</figcaption>
+      <figcaption className="pb-2.5 text-xs text-muted">{fill(texts.dayUtc, { what })}</figcaption>
       <div className="grid grid-cols-[auto_1fr] gap-x-2">
         <div aria-hidden className="flex flex-col justify-between text-right text-2xs text-muted" style={{ height: HEIGHT }}>
           <span className="-translate-y-1/2">{axis(top)}</span>
@@ -52,7 +54,7 @@ export function UseChart({ stacks, days, by, what }: Props) {
           {days.length > 1 && <span>{days.at(-1)}</span>}
         </p>
       </div>
-      <ul aria-label="What the colours mean" className="flex flex-wrap gap-x-4 gap-y-1 pt-2 text-xs">
+      <ul aria-label={texts.whatColoursMean} className="flex flex-wrap gap-x-4 gap-y-1 pt-2 text-xs">
         {stacks.map(({ key, total }) => (
           <li key={key} className="flex min-w-0 items-center gap-1.5">
             <svg width="12" height="12" aria-hidden className="shrink-0">

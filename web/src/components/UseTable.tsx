@@ -3,6 +3,8 @@
 import { Link } from '@tanstack/react-router';
 import type { UsageReport, UsageRow } from '../api/types';
 import { hours, idleHours, kilowattHours, measuredWords, nameOf, number, readBy, usedHours, usedPart, wastedPart, type By } from '../lib/usage';
+import { usage as texts } from '../texts/english/usage';
+import { fill, textOf } from '../texts/fill';
 
 export function UseTable({ report }: { report: UsageReport }) {
   const by = readBy(report.by);
@@ -11,21 +13,21 @@ export function UseTable({ report }: { report: UsageReport }) {
   const said = measuredWords(report.total);
   return (
     <>
-      <table className="grid-table" aria-label={`Use by ${by}`}>
+      <table className="grid-table" aria-label={fill(texts.useBy, { by: textOf(texts.by, by) })}>
         <thead>
           <tr>
-            <th className="capitalize">{by}</th>
-            <th className="num">Device-hours</th>
-            <th className="num max-sm:hidden">Used, %</th>
-            <th className="num max-md:hidden">Lost</th>
-            <th className="num max-md:hidden">Idle</th>
-            <th className="num max-sm:hidden">Wasted, %</th>
-            <th className="num max-md:hidden">Task-hours</th>
-            <th className="num max-lg:hidden">CPU-hours</th>
-            <th className="num max-xl:hidden">CPU used</th>
-            <th className="num max-lg:hidden">GiB-hours</th>
-            <th className="num max-xl:hidden">GiB used</th>
-            {energy && <th className="num max-xl:hidden">kWh</th>}
+            <th className="capitalize">{textOf(texts.by, by)}</th>
+            <th className="num">{texts.deviceHours}</th>
+            <th className="num max-sm:hidden">{texts.usedPercent}</th>
+            <th className="num max-md:hidden">{texts.lost}</th>
+            <th className="num max-md:hidden">{texts.idle}</th>
+            <th className="num max-sm:hidden">{texts.wasted}</th>
+            <th className="num max-md:hidden">{texts.taskHours}</th>
+            <th className="num max-lg:hidden">{texts.cpuHours}</th>
+            <th className="num max-xl:hidden">{texts.cpuUsed}</th>
+            <th className="num max-lg:hidden">{texts.gibHours}</th>
+            <th className="num max-xl:hidden">{texts.gibUsed}</th>
+            {energy && <th className="num max-xl:hidden">{texts.kwh}</th>}
             {costs && <th className="num">{report.currency}</th>}
           </tr>
         </thead>
@@ -35,7 +37,7 @@ export function UseTable({ report }: { report: UsageReport }) {
           ))}
           {report.leftOut > 0 && (
             <tr>
-              <td className="text-muted">{report.leftOut.toLocaleString('en')} more</td>
+              <td className="text-muted">{fill(texts.more, { leftOut: number(report.leftOut, 0) })}</td>
               <td colSpan={10 + Number(energy) + Number(costs)} />
             </tr>
           )}
@@ -52,7 +54,7 @@ function Row({ row, by, costs, energy, all = false }: { row: UsageRow; by: By; c
     <tr data-use={all ? 'all' : row.key} className={all ? 'font-medium' : undefined}>
       <td className="[overflow-wrap:anywhere]">
         {all ? (
-          'all'
+          texts.all
         ) : by === 'job' && row.key ? (
           <Link to="/jobs/$ref" params={{ ref: row.key }} className="link">
             {nameOf(by, row)}

@@ -7,6 +7,8 @@ import * as teams from '../api/teams';
 import type { UserView } from '../api/types';
 import { quote } from '../lib/cli';
 import { ADMIN_GROUP, DEFAULT_GROUP } from '../lib/people';
+import { people as texts } from '../texts/english/people';
+import { fill } from '../texts/fill';
 import { FormDialog, TextField, Tick } from './FormDialog';
 
 interface Props {
@@ -46,8 +48,8 @@ export function UserDialog({ of, onDone, onClose }: Props) {
   const line = [...words, ...(groups.join(' ') === of?.groups.join(' ') ? [] : groups.map((group) => `-g ${quote(group)}`))].filter(Boolean).join(' ');
   return (
     <FormDialog
-      title={of ? `Edit ${of.name}` : 'New user'}
-      word={of ? 'Save' : 'Make it'}
+      title={of ? fill(texts.editNamed, { name: of.name }) : texts.newUser}
+      word={of ? texts.save : texts.makeIt}
       pending={save.isPending}
       error={save.error}
       line={line}
@@ -55,12 +57,12 @@ export function UserDialog({ of, onDone, onClose }: Props) {
       onClose={onClose}
     >
       <div className="space-y-3">
-        {!of && <TextField label="Name" first required max={126} value={name} onChange={setName} hint="ada" />}
-        <TextField label="E-mail" first={of !== null} max={254} value={email} onChange={setEmail} hint="ada@example.org" />
+        {!of && <TextField label={texts.name} first required max={126} value={name} onChange={setName} hint={texts.ada} />}
+        <TextField label={texts.eMail} first={of !== null} max={254} value={email} onChange={setEmail} hint={texts.adaExampleOrg} />
         <GroupTicks chosen={groups} onToggle={toggle} />
-        <TextField label="Highest priority of its jobs; empty leaves it to its groups" type="number" value={priority} onChange={setPriority} hint="as its groups say" />
+        <TextField label={texts.highestPriorityJobs} type="number" value={priority} onChange={setPriority} hint={texts.groupsSay} />
         <Tick checked={admin} onChange={setAdmin}>
-          Administrator: may do everything
+          {texts.administratorMayDo}
         </Tick>
       </div>
     </FormDialog>
@@ -73,8 +75,8 @@ function GroupTicks({ chosen, onToggle }: { chosen: readonly string[]; onToggle:
   const offered = [...new Set([...names, ...chosen])];
   return (
     <fieldset>
-      <legend className="label pb-1">Groups; without one it is in the group “default”</legend>
-      {offered.length === 0 && <p className="text-sm text-muted">There are no groups yet.</p>}
+      <legend className="label pb-1">{texts.groupsWithoutOne}</legend>
+      {offered.length === 0 && <p className="text-sm text-muted">{texts.thereGroupsYet}</p>}
       <div className="flex max-h-40 flex-wrap gap-x-4 gap-y-1 overflow-y-auto">
         {offered.map((name) => (
           <Tick key={name} checked={chosen.includes(name)} onChange={() => onToggle(name)}>

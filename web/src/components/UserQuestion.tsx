@@ -5,6 +5,8 @@ import { call, part } from '../api/client';
 import type { LoginLink } from '../api/types';
 import { quote } from '../lib/cli';
 import { linkAddress } from '../lib/people';
+import { people as texts } from '../texts/english/people';
+import { fill, filled } from '../texts/fill';
 import { CopyWord } from './Copy';
 import { Dialog } from './Dialog';
 import { FormDialog } from './FormDialog';
@@ -13,18 +15,11 @@ import { Until } from './Time';
 export type UserAction = 'disable' | 'enable' | 'delete' | 'link';
 
 const TITLES: Record<UserAction, (name: string) => string> = {
-  disable: (name) => `Disable ${name}?`,
-  enable: (name) => `Enable ${name}?`,
-  delete: (name) => `Delete ${name}?`,
-  link: (name) => `Make a sign-in link for ${name}?`,
+  disable: (name) => fill(texts.disableNamed, { name }),
+  enable: (name) => fill(texts.enableNamed, { name }),
+  delete: (name) => fill(texts.deleteNamed, { name }),
+  link: (name) => fill(texts.makeLinkFor, { name }),
 };
-const CONSEQUENCES: Record<UserAction, string> = {
-  disable: 'Sign-ins are refused. Its sessions and tokens stop working at once, and its open terminals and logs end. Its jobs continue.',
-  enable: 'It can be signed in with again.',
-  delete: 'The account goes with its tokens and secrets. Jobs that are over stay, and belong to administrators. A disabled account can be enabled again; a deleted one cannot.',
-  link: 'The first person to open it is signed in as this user. Send it where only this user can read it.',
-};
-const WORDS: Record<UserAction, string> = { disable: 'Disable', enable: 'Enable', delete: 'Delete', link: 'Make a link' };
 
 const lineOf = (action: UserAction, name: string) =>
   ({ disable: `corral users change ${quote(name)} --lock`, enable: `corral users change ${quote(name)} --unlock`, delete: `corral users rm ${quote(name)}`, link: `corral users link ${quote(name)}` })[action];
@@ -46,24 +41,24 @@ export function UserQuestion({ name, action, onClose }: { name: string; action: 
   });
   if (act.data) return <MadeLink name={name} link={act.data} onClose={onClose} />;
   return (
-    <FormDialog title={TITLES[action](name)} word={WORDS[action]} grave={action === 'disable' || action === 'delete'} pending={act.isPending} error={act.error} line={lineOf(action, name)} onSubmit={() => act.mutate()} onClose={onClose}>
-      <p className="text-sm text-muted">{CONSEQUENCES[action]}</p>
+    <FormDialog title={TITLES[action](name)} word={texts.actionWords[action]} grave={action === 'disable' || action === 'delete'} pending={act.isPending} error={act.error} line={lineOf(action, name)} onSubmit={() => act.mutate()} onClose={onClose}>
+      <p className="text-sm text-muted">{texts.consequences[action]}</p>
     </FormDialog>
   );
 }
 
 function MadeLink({ name, link, onClose }: { name: string; link: LoginLink; onClose: () => void }) {
   return (
-    <Dialog title={`Sign-in link for ${name}`} onClose={onClose}>
+    <Dialog title={fill(texts.signLink, { name })} onClose={onClose}>
       <p role="status" className="border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm break-all">
-        This is the only time it is shown: <CopyWord text={linkAddress(link.link, location.origin)} />
+        {texts.timeShown} <CopyWord text={linkAddress(link.link, location.origin)} />
       </p>
       <p className="pt-2 text-sm text-muted">
-        It signs in once, and ends <Until at={link.expiresAt} />.
+        {filled(texts.signsOnceEnds, { until: <Until at={link.expiresAt} /> })}
       </p>
       <div className="flex justify-end pt-5">
         <button type="button" data-first className="btn" onClick={onClose}>
-          Done
+          {texts.done}
         </button>
       </div>
     </Dialog>

@@ -4,8 +4,10 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import type { JobDetail, Reasons } from '../api/types';
-import { count } from '../lib/format';
 import { toldApart } from '../lib/joblist';
+import { counts } from '../texts/english/counts';
+import { job as texts } from '../texts/english/job';
+import { counted, fill, textOf } from '../texts/fill';
 import { Outlook } from './Outlook';
 import { Glyph, Status } from './Status';
 
@@ -15,18 +17,18 @@ export function Waiting({ job }: { job: JobDetail }) {
   const message = data?.message || reasons?.binding.message || job.waiting?.message;
   const called = toldApart([job, ...(data?.ahead ?? [])]);
   return (
-    <section aria-label="Why it waits" className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
+    <section aria-label={texts.whyItWaits} className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
       <h2 className="flex items-center gap-2 text-xs font-medium text-wait">
-        <Glyph state="waiting" /> Why it waits
+        <Glyph state="waiting" /> {texts.whyItWaits}
       </h2>
-      <p className="pt-1 text-base">{message ?? 'The scheduler has not looked at it yet.'}</p>
+      <p className="pt-1 text-base">{message ?? texts.schedulerHasLooked}</p>
       {reasons && <Facts reasons={reasons} />}
-      {reasons && !reasons.possible && !data?.estimate && <p className="pt-1 font-medium">It can never start as it is.</p>}
+      {reasons && !reasons.possible && !data?.estimate && <p className="pt-1 font-medium">{texts.canNeverStart}</p>}
       {data && <Outlook estimate={data.estimate} changes={data.changes} />}
       {job.dependsOn.length > 0 && <DependsOn jobs={job.dependsOn} />}
       {data && data.ahead.length > 0 && (
         <p className="pt-1 text-muted">
-          Ahead of it:{' '}
+          {texts.aheadOfIt}{' '}
           {data.ahead.slice(0, 6).map((other, at) => (
             <span key={other.id}>
               {at > 0 && ', '}
@@ -35,7 +37,8 @@ export function Waiting({ job }: { job: JobDetail }) {
               </Link>
             </span>
           ))}
-          {data.ahead.length > 6 && ` and ${count(data.ahead.length - 6, 'other')}`}
+          {data.ahead.length > 6 && ' '}
+          {data.ahead.length > 6 && fill(texts.andOthers, { others: counted(counts.others, data.ahead.length - 6) })}
         </p>
       )}
     </section>
@@ -46,11 +49,11 @@ const NAMED = 6;
 
 function DependsOn({ jobs }: { jobs: readonly string[] }) {
   return (
-    <ul aria-label="The jobs that it depends on" className="pt-1">
+    <ul aria-label={texts.jobsDepends} className="pt-1">
       {jobs.slice(0, NAMED).map((id) => (
         <Other key={id} id={id} />
       ))}
-      {jobs.length > NAMED && <li>and {count(jobs.length - NAMED, 'other')}</li>}
+      {jobs.length > NAMED && <li>{fill(texts.andOthers, { others: counted(counts.others, jobs.length - NAMED) })}</li>}
     </ul>
   );
 }
@@ -67,9 +70,6 @@ function Other({ id }: { id: string }) {
   );
 }
 
-/** The counts of a reason in words. */
-const COUNTS: Record<string, string> = { needed: 'needed', free: 'free', total: 'in all', room: 'tasks that fit', tasks: 'tasks to place' };
-
 export function Facts({ reasons }: { reasons: Reasons }) {
   const counts = Object.entries(reasons.binding.counts);
   return (
@@ -78,7 +78,7 @@ export function Facts({ reasons }: { reasons: Reasons }) {
         <dl className="flex flex-wrap gap-x-6 pt-2">
           {counts.map(([name, value]) => (
             <div key={name} className="flex items-baseline gap-1.5">
-              <dt className="text-xs text-muted">{COUNTS[name] ?? name}</dt>
+              <dt className="text-xs text-muted">{textOf(texts.needs, name)}</dt>
               <dd className="font-semibold">{value}</dd>
             </div>
           ))}

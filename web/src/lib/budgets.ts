@@ -2,14 +2,16 @@
 
 import { part } from '../api/client';
 import type { Budget } from '../api/types';
+import { usage as texts } from '../texts/english/usage';
+import { fill, textOf } from '../texts/fill';
 import { quote } from './cli';
 import { number } from './usage';
 
 export const KINDS = ['queue', 'user'] as const;
 export const WINDOWS = ['day', 'week', 'month'] as const;
-/** What becomes of jobs that run while a budget is used up, and in words. */
-export const WHEN_USED_UP = { warn: 'run on; their owners are warned', hold: 'are suspended until it allows more' } as const;
-export type WhenUsedUp = keyof typeof WHEN_USED_UP;
+/** What becomes of jobs that run while a budget is used up. */
+export const WHEN_USED_UP = ['warn', 'hold'] as const;
+export type WhenUsedUp = (typeof WHEN_USED_UP)[number];
 /** The API allows no more device-hours. */
 const MOST = 1e9;
 const USUAL_WARN = 80;
@@ -52,25 +54,25 @@ export const sameBudget = (one: Key, other: Key) => one.kind === other.kind && o
 /** What is left of a window in which so many device-hours are allowed, and whether submissions are warned or refused. */
 function after(budget: Budget, allowed: number, warnAt: number, then: WhenUsedUp): string {
   const spent = budget.used + budget.promised;
-  const left = `${number(Math.max(0, allowed - spent), 1)} of ${number(allowed, 1)} device-hours are left in this ${budget.window}`;
-  if (budget.used >= allowed && then === 'hold') return `${left}: it is used up, so its jobs with devices are suspended, and new ones refused.`;
-  if (spent >= allowed) return `${left}: it is used up, so submissions with devices are refused.`;
-  return spent >= warnAt * allowed ? `${left}: submissions are warned.` : `${left}.`;
+  const left = { left: number(Math.max(0, allowed - spent), 1), allowed: number(allowed, 1), window: textOf(texts.windows, budget.window) };
+  if (budget.used >= allowed && then === 'hold') return fill(texts.usedUpSo, left);
+  if (spent >= allowed) return fill(texts.usedUpSoSubmissions, left);
+  return spent >= warnAt * allowed ? fill(texts.submissionsAreWarned, left) : fill(texts.leftOf, left);
 }
 
 /** What setting a budget does to its present window; '' while the form is not complete. */
 export function setEffect(wanted: Wanted, of: Budget | undefined): string {
   const [hours, warnAt] = [readHours(wanted.hours), readWarn(wanted.warn)];
   if (hours === null || warnAt === null) return '';
-  if (!of) return `What was used since this ${wanted.window} began counts, and what jobs that run may still use in it.`;
+  if (!of) return fill(texts.whatWasUsed, { window: textOf(texts.windows, wanted.window) });
   const added = of.topUps.reduce((sum, each) => sum + each.deviceHours, 0);
-  return `Then ${after(of, hours + added, warnAt, wanted.then)}`;
+  return fill(texts.then, { of: after(of, hours + added, warnAt, wanted.then) });
 }
 
 /** What adding to a budget does; '' while the form is not complete. */
 export function topUpEffect(of: Budget, text: string): string {
   const hours = readHours(text);
-  return hours === null ? '' : `Then ${after(of, of.allowed + hours, of.warnAt, of.whenUsedUp)} From the next ${of.window} on it is ${number(of.deviceHours, 1)} again.`;
+  return hours === null ? '' : fill(texts.thenFromNext, { of: after(of, of.allowed + hours, of.warnAt, of.whenUsedUp), window: textOf(texts.windows, of.window), deviceHours: number(of.deviceHours, 1) });
 }
 
 const line = (...words: string[]) => ['corral', 'budget', ...words.map(quote)].join(' ');

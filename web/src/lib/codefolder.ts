@@ -3,6 +3,8 @@
 import { IGNORE_FILES, leftOut, never, rulesOf, type Rules } from './ignore';
 import { Sha256 } from './sha256';
 import { end, entry, padding } from './tar';
+import { submit as texts } from '../texts/english/submit';
+import { fill, number } from '../texts/fill';
 
 /** A folder that was chosen or dropped; its names are read when they are asked for. */
 export interface Folder {
@@ -68,7 +70,7 @@ export async function pack(root: Folder, tell: (files: number) => void, signal: 
         await new Promise((done) => setTimeout(done)); // the page is drawn, and takes clicks
         shown = performance.now();
       }
-      if (++files > most) throw new Unpackable(`The folder has over ${most.toLocaleString('en')} files; leave some out with .corralignore.`);
+      if (++files > most) throw new Unpackable(fill(texts.folderHasOver, { most: number(most) }));
       if (node.folder) await writer.write(entry(path, 0, true));
       else await add(writer, path, node, signal);
       tell(files);
@@ -97,7 +99,7 @@ async function add(writer: Batches, path: string, node: Node, signal: AbortSigna
     }
     await writer.write(padding(file.size));
   } catch (error) {
-    if (error instanceof DOMException && error.name !== 'AbortError') throw new Unpackable(`The file ${path} cannot be read, or changed while it was read.`);
+    if (error instanceof DOMException && error.name !== 'AbortError') throw new Unpackable(fill(texts.fileCannotRead, { path }));
     throw error;
   }
 }
@@ -152,7 +154,7 @@ class Sink {
     this.waiting.push(piece);
     this.held += piece.length;
     this.size += piece.length;
-    if (this.size > MOST_BYTES) throw new Unpackable('The archive of the folder is over 4 GiB; leave data out with .corralignore.');
+    if (this.size > MOST_BYTES) throw new Unpackable(texts.archiveFolderOver);
     if (this.held >= PART) this.store();
   }
 

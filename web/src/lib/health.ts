@@ -1,15 +1,11 @@
 /** The health of nodes in words: states, signs, and what administrators can do about each. */
 
 import type { Health, HealthEntry } from '../api/types';
+import { nodes as texts } from '../texts/english/nodes';
+import { textOf } from '../texts/fill';
 import { quote } from './cli';
 
 export type Act = 'repairing' | 'validate' | 'healthy';
-
-export const ACT_WORDS: Record<Act, { title: string; does: string; hint: string }> = {
-  repairing: { title: 'Repair', does: 'It takes no new tasks, and the ledger leaves it alone until you say that it is healthy or have it validated. What runs there runs on.', hint: 'board changed' },
-  validate: { title: 'Validate', does: 'It takes no new tasks. Once nothing runs there, its validation job begins; the node opens again if that succeeds.', hint: 'after the repair' },
-  healthy: { title: 'Healthy', does: 'It takes tasks again, and its score begins anew.', hint: 'cable changed' },
-};
 
 /** What can be done with a node in a state; a healthy one is left alone, taken over or checked. */
 export function actsFor(state: Health['state']): Act[] {
@@ -20,7 +16,7 @@ export function actsFor(state: Health['state']): Act[] {
 
 const SHAPES: Record<Health['state'], string> = { healthy: '●', suspected: '◐', cordoned: '⊘', repairing: '⚒', validating: '◌' };
 
-export const stateWords = (state: Health['state']) => `${SHAPES[state]} ${state}`;
+export const stateWords = (state: Health['state']) => `${SHAPES[state]} ${texts.states[state]}`;
 
 export const toneOf = (state: Health['state']) => (state === 'healthy' ? 'text-muted' : state === 'cordoned' ? 'text-fail' : 'text-wait');
 
@@ -28,13 +24,13 @@ export const score = (value: number) => value.toFixed(1);
 
 /** What an entry of the history says happened. */
 export function happened(entry: HealthEntry): string {
-  return entry.what === 'moved' ? `${entry.before} → ${entry.after}` : entry.what.replaceAll('-', ' ');
+  return entry.what === 'moved' ? `${textOf(texts.states, entry.before)} → ${textOf(texts.states, entry.after)}` : entry.what.replaceAll('-', ' ');
 }
 
 /** How much an entry adds to the score. */
 export function adds(entry: HealthEntry): string {
   if (entry.what === 'moved') return '';
-  return entry.weight > 0 ? `+${Number(entry.weight.toPrecision(3))}` : 'nothing';
+  return entry.weight > 0 ? `+${Number(entry.weight.toPrecision(3))}` : texts.nothing;
 }
 
 /** How many nodes are in each state that is not healthy, those closed for trouble first. */

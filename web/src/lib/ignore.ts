@@ -1,3 +1,5 @@
+import { submit as texts } from '../texts/english/submit';
+import { fill } from '../texts/fill';
 /** Which files an ignore file leaves out, by git's rules, as `corral submit` does (`corral/cli/code_archive.py`). */
 
 export const IGNORE_FILES = ['.corralignore', '.gitignore'] as const;
@@ -59,7 +61,7 @@ function readLine(line: string): Rule | null {
   try {
     return { fits: new RegExp(`${source}${foldersOnly ? '/' : '/?'}$`, 'su'), leavesOut };
   } catch {
-    throw new BadIgnoreFile(`The line ${JSON.stringify(line.slice(0, 80))} of the ignore file cannot be read.`);
+    throw new BadIgnoreFile(fill(texts.lineIgnoreFile, { line: JSON.stringify(line.slice(0, 80)) }));
   }
 }
 
@@ -78,7 +80,7 @@ function segment(part: string, line: string): string {
         at = end;
       }
     } else if (sign === '\\') {
-      if (++at >= part.length) throw new BadIgnoreFile(`The line ${JSON.stringify(line.slice(0, 80))} of the ignore file ends with a backslash.`);
+      if (++at >= part.length) throw new BadIgnoreFile(fill(texts.lineIgnoreFileEnds, { line: JSON.stringify(line.slice(0, 80)) }));
       source += literal(part[at]!);
     } else source += literal(sign);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { JOB_GROUPS, OTHER_NAMES, ROLE_GROUPS, SHORTHANDS, type MoreField } from './jobfields';
+import { JOB_GROUPS, OTHER_NAMES, ROLE_GROUPS, saidOf, SHORTHANDS, type MoreField } from './jobfields';
 import { moreEdited, moreOf, rolesOf, withoutRole, withRole } from './jobmore';
 
 const TEXT = `name: digits   # kept
@@ -194,7 +194,7 @@ describe('a list on lines of its own keeps the comments beside its other items',
 });
 
 it('every field has its own label and place, and every other name belongs to one', () => {
-  expect(new Set(ALL.map(({ label }) => label)).size).toBe(ALL.length);
+  expect(new Set(ALL.map((each) => saidOf(each).label)).size).toBe(ALL.length);
   expect(new Set(ALL.map(({ path, role }) => `${role ? 'role ' : ''}${path.join('/')}`)).size).toBe(ALL.length);
   for (const path of Object.keys(OTHER_NAMES)) expect(field(path)).toBeDefined();
   for (const [path, { child }] of Object.entries(SHORTHANDS)) if (!FIRST_FIELDS.includes(path)) expect(field(`${path}/${child}`)).toBeDefined();

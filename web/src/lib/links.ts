@@ -1,17 +1,18 @@
 /** Links between the devices of a node in words; the numbers are those of `corral/spec/link_quality.py`. */
 
-import { count } from './format';
+import { nodes as texts } from '../texts/english/nodes';
+import { counted } from '../texts/fill';
 
 /** Base of vendors' own links (NVLink, XGMI, HCCS); their number is added. */
 const OWN = 100;
 const PATHS = [
-  [60, 'board', 'on the same board'],
-  [50, 'PIX', 'over one PCIe bridge'],
-  [40, 'PXB', 'over several PCIe bridges'],
-  [30, 'PHB', 'over a PCIe host bridge'],
-  [20, 'NODE', 'over host bridges of one NUMA node'],
-  [10, 'SYS', 'over the link between NUMA nodes'],
-  [1, 'PCIe', 'not on one PCIe switch'],
+  [60, 'board'],
+  [50, 'PIX'],
+  [40, 'PXB'],
+  [30, 'PHB'],
+  [20, 'NODE'],
+  [10, 'SYS'],
+  [1, 'PCIe'],
 ] as const;
 
 export interface Link {
@@ -23,9 +24,9 @@ export interface Link {
 
 /** One entry of a matrix; null where nothing is known. */
 export function link(quality: number): Link | null {
-  if (quality > OWN) return { short: `NV${quality - OWN}`, words: `by ${count(quality - OWN, 'link')} of the vendor's own (NVLink, XGMI, HCCS)`, strength: 1 };
+  if (quality > OWN) return { short: `NV${quality - OWN}`, words: counted(texts.ownLinks, quality - OWN), strength: 1 };
   const found = PATHS.find(([least]) => quality >= least);
-  return found ? { short: found[1], words: found[2], strength: Math.min(0.6, found[0] / 100) } : null;
+  return found ? { short: found[1], words: texts.paths[found[1]], strength: Math.min(0.6, found[0] / 100) } : null;
 }
 
 /** The kinds of links that a matrix has, the best first. */

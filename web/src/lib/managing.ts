@@ -7,12 +7,8 @@ export function manages(me: { role: string; manages: readonly string[] } | undef
   return !!me && (me.role === 'admin' || me.manages.includes('*') || me.manages.includes(queue));
 }
 
-export const WHO = [
-  ['limit', 'All its jobs'],
-  ['userLimit', 'One user'],
-  ['groupLimit', 'One group'],
-] as const;
-export type Who = (typeof WHO)[number][0];
+export const WHO = ['limit', 'userLimit', 'groupLimit'] as const;
+export type Who = (typeof WHO)[number];
 
 /** What the table has, as the server takes it: cells without an amount are no limits. */
 export function limitsOf(cells: Record<Who, Limits>): QueueLimits {
@@ -38,6 +34,6 @@ export function ownLimit(doc: Record<string, unknown>, who: Who): Limits {
 /** The options of `corral limit` that set these limits. */
 export function limitLine(queue: string, limits: QueueLimits): string {
   const options = { limit: '--all', userLimit: '--user', groupLimit: '--group' };
-  const words = WHO.flatMap(([who]) => Object.entries(limits[who]).map(([resource, amount]) => `${options[who]} ${resource}=${amount}`));
+  const words = WHO.flatMap((who) => Object.entries(limits[who]).map(([resource, amount]) => `${options[who]} ${resource}=${amount}`));
   return ['corral limit', queue, ...(words.length > 0 ? words : ['--clear'])].join(' ');
 }

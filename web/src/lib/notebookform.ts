@@ -29,13 +29,7 @@ export const NEW_NOTEBOOK: NotebookForm = {
 };
 
 /** How long nobody works in it before it is suspended. */
-export const IDLE_TIMES: readonly [string, string][] = [
-  ['30m', '30 minutes'],
-  ['1h', '1 hour'],
-  ['2h', '2 hours'],
-  ['8h', '8 hours'],
-  ['', 'never'],
-];
+export const IDLE_TIMES = ['30m', '1h', '2h', '8h', ''] as const;
 
 /** The folders of programs beside those of an environment. */
 const SYSTEM = '/usr/local/bin:/usr/bin:/bin';

@@ -1,6 +1,8 @@
 /** Accounts as their page has them: found by a search, told in words, and as a list of many. */
 
 import type { Batch, BatchLine, UserView } from '../api/types';
+import { people as texts } from '../texts/english/people';
+import { fill, number } from '../texts/fill';
 
 /** Groups that are always there: nobody is put into the one of those who are in no other, or made administrator by a list. */
 export const DEFAULT_GROUP = 'default';
@@ -20,22 +22,21 @@ export const MOST_BYTES = 256 * 1024;
 
 /** Why a list is not worth sending, as a sentence; '' if it is. */
 export function unsendable(text: string): string {
-  if (!text.trim()) return 'Write a line with the names of the columns, and one for each account.';
-  if (new TextEncoder().encode(text).length > MOST_BYTES) return `A list has at most ${MOST_BYTES / 1024} KiB; split it.`;
-  if (text.trim().split(/\r?\n/).length < 2) return 'The first line names the columns; write a line for each account below it.';
+  if (!text.trim()) return texts.writeLineNames;
+  if (new TextEncoder().encode(text).length > MOST_BYTES) return fill(texts.listHasMost, { most: MOST_BYTES / 1024 });
+  if (text.trim().split(/\r?\n/).length < 2) return texts.firstLineNamesColumns;
   return '';
 }
 
-const WORDS: Record<BatchLine['action'], string> = { create: 'new', change: 'changed', unchanged: 'unchanged', refused: 'refused' };
-export const actionWord = (action: BatchLine['action']) => WORDS[action];
+export const actionWord = (action: BatchLine['action']): string => texts.batchActions[action];
 
 /** `2 new, 1 changed, 1 refused`; an action that no line has is left out. */
 export function counts(batch: Batch): string {
-  const actions = Object.keys(WORDS) as BatchLine['action'][];
+  const actions = Object.keys(texts.batchActions) as BatchLine['action'][];
   return actions
     .map((action) => [action, batch.lines.filter((line) => line.action === action).length] as const)
-    .filter(([, number]) => number > 0)
-    .map(([action, number]) => `${number.toLocaleString('en')} ${WORDS[action]}`)
+    .filter(([, lines]) => lines > 0)
+    .map(([action, lines]) => fill(texts.batchCount, { count: number(lines), action: actionWord(action) }))
     .join(', ');
 }
 

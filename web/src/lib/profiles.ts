@@ -1,10 +1,12 @@
 /** What a profile says, in words and shapes. */
 
 import type { ProfileCurve, ProfileReport, ProfileTop, ProfileView, RankTimes } from '../api/types';
+import { counts } from '../texts/english/counts';
+import { profiles as texts } from '../texts/english/profiles';
+import { counted, fill, number } from '../texts/fill';
 import { bytes } from './bytes';
 import { between, duration } from './time';
 
-export const KINDS: Record<ProfileView['what'], string> = { python: 'Functions', stacks: 'Stacks', torch: 'PyTorch trace', jax: 'JAX trace', tensorflow: 'TensorFlow trace', memory: 'Memory', system: 'Machine' };
 /** The longest profile of each kind in seconds; stacks take no time. */
 export const LONGEST: Record<ProfileView['what'], number> = { python: 60, stacks: 0, torch: 10, jax: 10, tensorflow: 10, memory: 30, system: 60 };
 
@@ -12,18 +14,13 @@ export const LONGEST: Record<ProfileView['what'], number> = { python: 60, stacks
 export const isTrace = (what: string) => ['torch', 'jax', 'tensorflow'].includes(what);
 
 type Part = 'computing' | 'exposedCommunication' | 'copies' | 'dataWaits';
-/** The parts of a rank's time, with their words and colours; the rest is idle. */
-export const PARTS: readonly (readonly [part: Part, word: string, colour: string])[] = [
-  ['computing', 'computing', 'var(--accent)'],
-  ['exposedCommunication', 'communication', 'var(--wait)'],
-  ['copies', 'copies', 'oklch(var(--hue-edge) 0.12 300)'],
-  ['dataWaits', 'waits for data', 'var(--fail)'],
+/** The parts of a rank's time with their colours; the rest is idle. */
+export const PARTS: readonly (readonly [part: Part, colour: string])[] = [
+  ['computing', 'var(--accent)'],
+  ['exposedCommunication', 'var(--wait)'],
+  ['copies', 'oklch(var(--hue-edge) 0.12 300)'],
+  ['dataWaits', 'var(--fail)'],
 ];
-
-/** The parts of the critical path in words. */
-export const STRETCH: Record<ProfileReport['path'][number]['part'], string> = {
-  computing: 'computing', exposed_communication: 'communication', copies: 'copies', data_waits: 'waits for data', idle: 'idle, or Python',
-};
 
 export const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -51,8 +48,9 @@ const round = (value: number) => Number(value.toFixed(5));
 
 /** A rank's time in words, for those who cannot see the picture. */
 export function spoken(rank: RankTimes): string {
-  const parts = PARTS.map(([part, word]) => `${percent(rank.seconds ? rank[part] / rank.seconds : 0)} ${word}`);
-  return `${rank.rank}: ${[...parts, `${percent(rank.seconds ? rank.idle / rank.seconds : 0)} idle`].join(', ')}`;
+  const names = [...PARTS.map(([part]) => part), 'idle' as const];
+  const parts = names.map((part) => fill(texts.partOf, { share: percent(rank.seconds ? rank[part] / rank.seconds : 0), part: texts.parts[part] }));
+  return fill(texts.spoken, { rank: rank.rank, parts: parts.join(', ') });
 }
 
 /** The operators, kernels or collectives of all ranks, the longest first. */
@@ -67,18 +65,18 @@ export function together(reports: readonly RankTimes[], name: 'operators' | 'ker
 
 /** How far a profile is that is being taken: a share and words. */
 export function progress(profile: ProfileView, now: number): { share: number; words: string } {
-  if (profile.state === 'reading') return { share: 0.95, words: 'Reading what came' };
+  if (profile.state === 'reading') return { share: 0.95, words: texts.readingWhatCame };
   const since = between(profile.startsAt, now);
-  if (since < 0) return { share: 0.05, words: `All ranks begin in ${duration(Math.ceil(-since))}` };
-  if (since < profile.seconds) return { share: 0.1 + 0.6 * (since / profile.seconds), words: `${Math.floor(since)} of ${profile.seconds} s` };
-  return { share: 0.75, words: 'Waiting for the answers of the tasks' };
+  if (since < 0) return { share: 0.05, words: fill(texts.allRanksBegin, { time: duration(Math.ceil(-since)) }) };
+  if (since < profile.seconds) return { share: 0.1 + 0.6 * (since / profile.seconds), words: fill(texts.done, { done: Math.floor(since), seconds: profile.seconds }) };
+  return { share: 0.75, words: texts.waitingAnswersTasks };
 }
 
 /** One sentence for the head of a report. */
 export function summary(report: ProfileReport): string {
-  const ranks = report.ranks.length === 1 ? '1 rank' : `${report.ranks.length.toLocaleString('en')} ranks`;
-  if (report.what === 'python') return `${report.samples.toLocaleString('en')} samples of ${ranks}`;
-  if (report.what === 'memory') return `${bytes(report.samples * 1024)} grew in ${ranks}`;
+  const ranks = counted(counts.ranks, report.ranks.length);
+  if (report.what === 'python') return fill(texts.samplesOf, { samples: number(report.samples), ranks });
+  if (report.what === 'memory') return fill(texts.grewIn, { bytes: bytes(report.samples * 1024), ranks });
   return ranks;
 }
 
@@ -100,5 +98,5 @@ export function curvePath(points: readonly number[], width: number, height: numb
 /** A curve in words, for those who cannot see the picture. */
 export function curveWords({ name, unit, points, most }: ProfileCurve): string {
   const [first, last] = [points[0] ?? 0, points.at(-1) ?? 0];
-  return `${name}: ${amount(first, unit)} at the beginning, ${amount(last, unit)} at the end, ${amount(most, unit)} at most`;
+  return fill(texts.curve, { name, first: amount(first, unit), last: amount(last, unit), most: amount(most, unit) });
 }

@@ -1,6 +1,8 @@
 /** The history of a queue by week: how far its bars reach, and what they show in words. */
 
 import type { QueueHistoryWeek } from '../api/types';
+import { queues as texts } from '../texts/english/queues';
+import { fill, number } from '../texts/fill';
 import { quote } from './cli';
 import { duration } from './time';
 import { hours } from './usage';
@@ -14,13 +16,13 @@ export function scales(weeks: readonly QueueHistoryWeek[]): { wait: number; use:
 }
 
 export function waitWords({ started, waitP50, waitP95 }: QueueHistoryWeek): string {
-  if (waitP50 === null || waitP95 === null) return 'no job started';
-  return `${started.toLocaleString('en')} started: half waited at most ${duration(Math.round(waitP50))}, 95 % at most ${duration(Math.round(waitP95))}`;
+  if (waitP50 === null || waitP95 === null) return texts.noJobStarted;
+  return fill(texts.waited, { started: number(started), half: duration(Math.round(waitP50)), most: duration(Math.round(waitP95)) });
 }
 
 export function useWords({ used, borrowed, lent }: QueueHistoryWeek): string {
-  const known = borrowed === null || lent === null ? 'borrowed and lent not known' : `${hours(borrowed)} borrowed, ${hours(lent)} lent`;
-  return `${hours(used)} device-hours held, ${known}`;
+  if (borrowed === null || lent === null) return fill(texts.useUnknown, { used: hours(used) });
+  return fill(texts.usedHours, { used: hours(used), borrowed: hours(borrowed), lent: hours(lent) });
 }
 
 export const historyLine = (queue: string) => `corral queues ${quote(queue)} --history`;

@@ -1,6 +1,8 @@
 /** Series of a job as lines of a picture, and in words. */
 
 import type { SeriesAnswer, SeriesView } from '../api/types';
+import { job as texts } from '../texts/english/job';
+import { fill } from '../texts/fill';
 
 /** Steps without a value that a line is drawn across: programs report less often than a step is long. */
 const BRIDGED = 20;
@@ -88,7 +90,7 @@ export function short(value: number): string {
 
 /** What a picture shows, in words. */
 export function inWords(name: string, shown: Picture): string {
-  return `${name}: last ${short(shown.last)}, between ${short(shown.low)} and ${short(shown.high)}`;
+  return fill(texts.series, { name, last: short(shown.last), low: short(shown.low), high: short(shown.high) });
 }
 
 export type Named = [string, SeriesView];

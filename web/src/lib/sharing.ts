@@ -2,24 +2,32 @@
 
 import { isMap, parseDocument } from 'yaml';
 import type { Queue, Top } from '../api/types';
+import { queues as texts } from '../texts/english/queues';
+import { fill } from '../texts/fill';
 
-/** What is divided among queues: `weight`, or the resource whose deserved amount it is. Values are in its `unit`. */
+/** What is divided among queues: `weight`, or the resource whose deserved amount it is. Values are in its unit (`unitOf`). */
 export interface Measure {
   key: string;
-  word: string;
-  unit: string;
   /** By how much a press of an arrow key moves a divider. */
   step: number;
 }
 
-export const WEIGHT: Measure = { key: 'weight', word: 'weight', unit: '', step: 0.1 };
-const UNITS: Record<string, string> = { cpu: 'processors', memory: 'GiB' };
+export const WEIGHT: Measure = { key: 'weight', step: 0.1 };
 const LEAST_WEIGHT = 0.1;
 const POWERS: Record<string, number> = { '': 0, Ki: 1, Mi: 2, Gi: 3, Ti: 4, Pi: 5, Ei: 6 };
 
 export function measure(key: string): Measure {
   if (key === WEIGHT.key) return WEIGHT;
-  return { key, word: `deserved ${key}`, unit: UNITS[key] ?? 'devices', step: 1 };
+  return { key, step: 1 };
+}
+
+/** A measure in words. */
+export const wordOf = ({ key }: Measure): string => (key === WEIGHT.key ? texts.weight : fill(texts.deservedOf, { resource: key }));
+
+/** The unit of a measure's values; weights have none. */
+export function unitOf({ key }: Measure): string {
+  if (key === WEIGHT.key) return '';
+  return key === 'cpu' || key === 'memory' ? texts.units[key] : texts.units.devices;
 }
 
 /** What can be moved: devices, every other resource that some queue deserves, and weights. */

@@ -1,49 +1,51 @@
 /** The fields of a storage that the form edits, by type; what it does not know of a document stays as it is. */
 
+import { storages as texts } from '../texts/english/storages';
+import { textOf } from '../texts/fill';
+
 export interface Field {
   /** The document's field. */
   name: string;
-  label: string;
-  hint: string;
+  /** The field's name in the catalogue, where it differs. */
+  said?: 'folderPath' | 'exportPath';
+  /** What may be written, where that is not the same in each language. */
+  hinted?: 'itsName' | 'storagesName';
+  hint?: string;
   required?: boolean;
 }
 export interface StorageType {
   type: string;
-  label: string;
   fields: readonly Field[];
 }
 
-const SECRET: Field = { name: 'secretName', label: 'Secret on Kubernetes', hint: 'its name' };
-const CREDENTIALS: Field = { name: 'credentialsFile', label: 'Credentials file of the machines', hint: '/etc/corral/filer.cred' };
-const ACCOUNT: Field = { name: 'accountName', label: 'Storage account', hint: '' };
-const HOST: Field = { name: 'hostPath', label: 'Mounted already at', hint: '/mnt/filer' };
+const SECRET: Field = { name: 'secretName', hinted: 'itsName' };
+const CREDENTIALS: Field = { name: 'credentialsFile', hint: '/etc/corral/filer.cred' };
+const ACCOUNT: Field = { name: 'accountName' };
+const HOST: Field = { name: 'hostPath', hint: '/mnt/filer' };
 
 export const TYPES: readonly StorageType[] = [
-  { type: 'folder', label: 'Folder of each machine', fields: [{ name: 'path', label: 'Folder', hint: '/srv/data', required: true }] },
+  { type: 'folder', fields: [{ name: 'path', said: 'folderPath', hint: '/srv/data', required: true }] },
   {
     type: 'nfs',
-    label: 'NFS',
     fields: [
-      { name: 'server', label: 'Server', hint: 'filer.example.org', required: true },
-      { name: 'path', label: 'Export', hint: '/export/data', required: true },
+      { name: 'server', hint: 'filer.example.org', required: true },
+      { name: 'path', said: 'exportPath', hint: '/export/data', required: true },
       HOST,
     ],
   },
-  { type: 'samba', label: 'Samba', fields: [{ name: 'address', label: 'Address', hint: '//server/share', required: true }, CREDENTIALS, SECRET, HOST] },
-  { type: 'uri', label: 'Object store or HDFS', fields: [{ name: 'uri', label: 'URI', hint: 's3://bucket/data', required: true }] },
-  { type: 'pvc', label: 'Claim of Kubernetes', fields: [{ name: 'claim', label: 'Claim', hint: "the storage's own name" }] },
-  {
-    type: 'azureFile',
-    label: 'Azure file share',
-    fields: [{ name: 'shareName', label: 'Share', hint: '', required: true }, ACCOUNT, CREDENTIALS, SECRET, HOST],
-  },
-  { type: 'azureBlob', label: 'Azure blob container', fields: [{ name: 'containerName', label: 'Container', hint: '', required: true }, ACCOUNT, SECRET, HOST] },
-  { type: 'dshuttle', label: 'Dshuttle', fields: [SECRET, HOST] },
-  { type: 'other', label: 'Anything else', fields: [HOST, { name: 'driver', label: 'CSI driver', hint: 'csi.example.org' }, SECRET] },
+  { type: 'samba', fields: [{ name: 'address', hint: '//server/share', required: true }, CREDENTIALS, SECRET, HOST] },
+  { type: 'uri', fields: [{ name: 'uri', hint: 's3://bucket/data', required: true }] },
+  { type: 'pvc', fields: [{ name: 'claim', hinted: 'storagesName' }] },
+  { type: 'azureFile', fields: [{ name: 'shareName', required: true }, ACCOUNT, CREDENTIALS, SECRET, HOST] },
+  { type: 'azureBlob', fields: [{ name: 'containerName', required: true }, ACCOUNT, SECRET, HOST] },
+  { type: 'dshuttle', fields: [SECRET, HOST] },
+  { type: 'other', fields: [HOST, { name: 'driver', hint: 'csi.example.org' }, SECRET] },
 ];
 
+export const fieldLabel = ({ name, said }: Field): string => (said ? texts[said] : textOf(texts.fields, name));
+export const fieldHint = ({ hint = '', hinted }: Field): string => (hinted ? texts[hinted] : hint);
 const fieldsOf = (type: string) => TYPES.find((each) => each.type === type)?.fields ?? [];
-export const typeLabel = (type: string) => TYPES.find((each) => each.type === type)?.label ?? type;
+export const typeLabel = (type: string): string => (type === 'other' ? texts.anyType : textOf(texts.types, type));
 
 /** A storage as the form has it: texts by field, and what is ticked. */
 export interface StorageForm {

@@ -1,6 +1,7 @@
 /** Templates that people share: what is read from an item, and what OpenPAI's marketplace exports is made into. */
 
 import { stringify } from 'yaml';
+import { templates as words } from '../texts/english/templates';
 
 /** A stored item: the server keeps it as it was sent. */
 export interface TemplateItem {
@@ -44,7 +45,7 @@ export function restOf(item: TemplateItem): string {
 /** Who sees an item. */
 export function audience(item: { isPublic?: boolean; groupList?: readonly string[] }): string {
   if (item.isPublic !== false) return 'everybody';
-  return item.groupList?.length ? item.groupList.join(', ') : 'only you and administrators';
+  return item.groupList?.length ? item.groupList.join(', ') : words.onlyYou;
 }
 
 type Json = Record<string, unknown>;
@@ -56,7 +57,7 @@ export function itemsIn(source: string): Json[] {
   const read: unknown = JSON.parse(source);
   const found = Array.isArray(read) ? read : ((read as Json | null)?.items ?? (read as Json | null)?.rows ?? [read]);
   if (!Array.isArray(found) || found.length === 0 || !found.every((each) => each && typeof each === 'object' && text(each.name)))
-    throw new Error('The file holds no items of a marketplace: each needs a name.');
+    throw new Error(words.fileHoldsItems);
   return found as Json[];
 }
 

@@ -1,6 +1,8 @@
 /** Use and its costs: periods, sums by day for the chart, words, CSV, and the bars of budgets. */
 
 import type { Budget, Charge, UsageReport, UsageRow } from '../api/types';
+import { usage as texts } from '../texts/english/usage';
+import { fill, textOf } from '../texts/fill';
 import { quote } from './cli';
 
 export const WAYS = ['user', 'queue', 'model', 'job', 'tag', 'node'] as const;
@@ -12,7 +14,6 @@ export const PERIODS = ['7', '30', '90'] as const;
 
 const DAY_MS = 86_400_000;
 const HOUR = 3_600;
-const NAMELESS: Partial<Record<By, string>> = { tag: '(no tag)', model: '(no model)' };
 
 export const isCharted = (by: By): by is Charted => (CHARTED as readonly string[]).includes(by);
 
@@ -109,9 +110,9 @@ export const hours = (seconds: number) => number(seconds / HOUR);
 
 /** The name of a key; jobs have one besides their id. */
 export function nameOf(by: By, { key, name }: Pick<UsageRow, 'key' | 'name'>): string {
-  if (key === OTHERS) return 'others';
+  if (key === OTHERS) return texts.others;
   if (by === 'job' && key) return name || key;
-  return key || (NAMELESS[by] ?? '(removed)');
+  return key || (by === 'tag' || by === 'model' ? texts.nameless[by] : texts.removed);
 }
 
 /** The part of device-hours that came to nothing or was idle, in percent; '' where nothing was held. */
@@ -138,8 +139,8 @@ export function measuredWords({ measuredTaskSeconds, taskSeconds, measuredDevice
   const tasks = percentOf(measuredTaskSeconds, taskSeconds);
   const devices = percentOf(measuredDeviceSeconds, deviceSeconds);
   const said = [];
-  if (tasks < ALL_PERCENT) said.push(`Tasks were measured for ${Math.round(tasks)} % of their time: what was used, and the energy, are of that part.`);
-  if (measuredDeviceSeconds && devices < ALL_PERCENT) said.push(`The use of devices was measured for ${Math.round(devices)} % of theirs: used and idle ones are of that part.`);
+  if (tasks < ALL_PERCENT) said.push(fill(texts.tasksWereMeasured, { tasks: Math.round(tasks) }));
+  if (measuredDeviceSeconds && devices < ALL_PERCENT) said.push(fill(texts.useDevicesWas, { devices: Math.round(devices) }));
   return said.join(' ');
 }
 
@@ -150,8 +151,8 @@ const percentOf = (part: number, whole: number) => (whole ? (100 * part) / whole
 export function chartWords(stacked: readonly Stack[], by: Charted, what: string, days: readonly string[]): string {
   const sums = days.map((_, place) => stacked.reduce((total, { values }) => total + (values[place] ?? 0), 0));
   const most = Math.max(0, ...sums);
-  const parts = stacked.map((stack) => `${nameOf(by, { key: stack.key, name: '' })} ${amount(stack.total)}`);
-  return `${what} by day from ${days[0] ?? ''} to ${days.at(-1) ?? ''}, most on ${days[sums.indexOf(most)] ?? ''} with ${amount(most)}; in all ${parts.join(', ')}`;
+  const parts = stacked.map((stack) => fill(texts.part, { name: nameOf(by, { key: stack.key, name: '' }), amount: amount(stack.total) }));
+  return fill(texts.chart, { what, first: days[0] ?? '', last: days.at(-1) ?? '', day: days[sums.indexOf(most)] ?? '', most: amount(most), parts: parts.join(', ') });
 }
 
 /** Text that a spreadsheet does not take for a formula, quoted where CSV asks for it. */
@@ -189,4 +190,11 @@ export function budgetBar(budget: Budget): { used: number; promised: number; war
 }
 
 export const budgetWords = (budget: Budget) =>
-  `${budget.kind} ${budget.name}: ${number(budget.used, 1)} of ${number(budget.allowed, 1)} device-hours used, ${number(budget.promised, 1)} promised, ${number(budget.left, 1)} left`;
+  fill(texts.budgetIs, {
+    kind: textOf(texts.kinds, budget.kind),
+    name: budget.name,
+    used: number(budget.used, 1),
+    allowed: number(budget.allowed, 1),
+    promised: number(budget.promised, 1),
+    left: number(budget.left, 1),
+  });

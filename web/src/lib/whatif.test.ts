@@ -8,6 +8,7 @@ const FULL = { ...NOTHING, add: '4', like: 'local/node1', drain: 'local/n2', que
 const job = (id: string, before: number | null, after: number | null, added = false): JobOutcome => ({
   id, name: id, user: 'ada', queue: 'research', devices: 4, waitedSeconds: 0, added,
   before: { p10: before, p50: before, p90: before }, after: { p10: after, p50: after, p90: after },
+  neverBefore: false, neverAfter: false,
 });
 
 it('says a question as the server takes it and as a command', () => {

@@ -1,6 +1,8 @@
 /** The numbers of a work report as words. */
 
 import type { JobDetail } from '../api/types';
+import { job as texts } from '../texts/english/job';
+import { fill, number } from '../texts/fill';
 
 type Work = NonNullable<JobDetail['work']>;
 
@@ -11,9 +13,9 @@ function short(value: number): string {
 /** Step, loss, throughput and gradient noise, as far as the program said them. */
 export function numbersOf(work: Work): string[] {
   const words: string[] = [];
-  if (work.step !== null) words.push(`step ${work.step.toLocaleString('en')}${work.steps === null ? '' : ` of ${work.steps.toLocaleString('en')}`}`);
-  if (work.loss !== null) words.push(`loss ${short(work.loss)}`);
+  if (work.step !== null) words.push(fill(work.steps === null ? texts.stepAt : texts.stepOf, { step: number(work.step), steps: number(work.steps ?? 0) }));
+  if (work.loss !== null) words.push(fill(texts.loss, { loss: short(work.loss) }));
   if (work.throughput !== null) words.push(`${short(work.throughput)}/s`);
-  if (work.gradientNoise !== null) words.push(`gradient noise ${short(work.gradientNoise)}`);
+  if (work.gradientNoise !== null) words.push(fill(texts.gradientNoise, { noise: short(work.gradientNoise) }));
   return words;
 }

@@ -13,6 +13,8 @@ import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { auditCsv, auditLine, DAYS, detailWords, jobOf, type Wanted } from '../lib/audit';
 import { hand } from '../lib/download';
+import { audit as texts } from '../texts/english/audit';
+import { fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/audit');
 type Choose = (change: Wanted) => void;
@@ -23,29 +25,29 @@ export function Audit() {
   const list = useInfiniteQuery(ask.audit(wanted));
   const lines = list.data?.pages.flatMap((page) => page.items) ?? [];
   const choose: Choose = (change) => void navigate({ search: (now) => ({ ...now, ...change }) });
-  useTitle('Audit log');
+  useTitle(texts.auditLog);
   if (list.error instanceof ApiError && list.error.status === 403) return <Fault error={list.error} />;
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Audit log</h1>
+      <h1 className="sr-only">{texts.auditLog}</h1>
       <PeopleTabs />
       <Filters key={[wanted.by, wanted.action, wanted.resource].join(' ')} wanted={wanted} onChoose={choose} />
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={8} />}
       {list.data && lines.length === 0 && (
-        <Empty title="There is no such line" line="corral audit">
-          What people change, and what they are refused, is a line of the audit log.
+        <Empty title={texts.thereSuchLine} line="corral audit">
+          {texts.whatPeopleChange}
         </Empty>
       )}
       {lines.length > 0 && <Lines lines={lines} onChoose={choose} />}
       <div className="flex flex-wrap items-center gap-3 pt-3">
         {list.hasNextPage && (
           <button type="button" className="btn" onClick={() => void list.fetchNextPage()} disabled={list.isFetchingNextPage}>
-            Show earlier lines
+            {texts.showEarlierLines}
           </button>
         )}
         <button type="button" className="btn" disabled={lines.length === 0} onClick={() => hand(new Blob([auditCsv(lines)], { type: 'text/csv;charset=utf-8' }), 'audit.csv')}>
-          These lines as CSV
+          {texts.theseLinesCsv}
         </button>
         <span className="grow" />
         <CommandLine line={auditLine(wanted)} />
@@ -63,21 +65,21 @@ function Filters({ wanted, onChoose }: { wanted: Wanted; onChoose: Choose }) {
   };
   return (
     <form role="search" className="flex flex-wrap items-end gap-3 py-2.5" onSubmit={submit}>
-      <TextFilter name="by" label="By" hint="ada" value={wanted.by} />
-      <TextFilter name="action" label="Action" hint="job.stop, or job" value={wanted.action} />
-      <TextFilter name="resource" label="Resource" hint="user:ada, or user" value={wanted.resource} />
+      <TextFilter name="by" label={texts.by} hint={texts.ada} value={wanted.by} />
+      <TextFilter name="action" label={texts.action} hint={texts.jobStopJob} value={wanted.action} />
+      <TextFilter name="resource" label={texts.resource} hint={texts.userAdaUser} value={wanted.resource} />
       <button type="submit" className="btn">
-        Filter
+        {texts.filter}
       </button>
-      <div role="group" aria-label="How far to look back" className="flex gap-1">
+      <div role="group" aria-label={texts.howFarLook} className="flex gap-1">
         {[undefined, ...DAYS].map((each) => (
           <button key={each ?? ''} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === wanted.days} onClick={() => onChoose({ days: each })}>
-            {each ? `${each} d` : 'all'}
+            {each ? fill(texts.d, { name: each }) : texts.all}
           </button>
         ))}
       </div>
       <button type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={Boolean(wanted.refused)} onClick={() => onChoose({ refused: wanted.refused ? undefined : '1' })}>
-        Only refused
+        {texts.onlyRefused}
       </button>
     </form>
   );
@@ -94,14 +96,14 @@ function TextFilter({ name, label, hint, value = '' }: { name: string; label: st
 
 function Lines({ lines, onChoose }: { lines: readonly AuditRecord[]; onChoose: Choose }) {
   return (
-    <table className="grid-table [&_td]:!align-top" aria-label="Audit log">
+    <table className="grid-table [&_td]:!align-top" aria-label={texts.auditLog}>
       <thead>
         <tr>
-          <th className="w-28 max-sm:w-[4.5rem]">When</th>
-          <th className="max-sm:w-[4.25rem]">By</th>
-          <th className="max-sm:w-[7.75rem]">Action</th>
-          <th>Resource</th>
-          <th className="max-sm:hidden">Rule</th>
+          <th className="w-28 max-sm:w-[4.5rem]">{texts.when}</th>
+          <th className="max-sm:w-[4.25rem]">{texts.by}</th>
+          <th className="max-sm:w-[7.75rem]">{texts.action}</th>
+          <th>{texts.resource}</th>
+          <th className="max-sm:hidden">{texts.rule}</th>
         </tr>
       </thead>
       <tbody>
@@ -112,7 +114,7 @@ function Lines({ lines, onChoose }: { lines: readonly AuditRecord[]; onChoose: C
             </td>
             <Choice text={line.actor} onChoose={() => onChoose({ by: line.actor })} />
             <Choice text={line.action} onChoose={() => onChoose({ action: line.action })}>
-              {!line.allowed && <span className="text-fail"> refused</span>}
+              {!line.allowed && <span className="text-fail"> {texts.refused}</span>}
               <p className="text-xs text-muted sm:hidden">{line.rule}</p>
             </Choice>
             <Choice text={line.resource} onChoose={() => onChoose({ resource: line.resource })}>
@@ -133,8 +135,8 @@ function Lines({ lines, onChoose }: { lines: readonly AuditRecord[]; onChoose: C
 
 function JobLink({ job }: { job?: string }) {
   return job ? (
-    <Link to="/jobs/$ref" params={{ ref: job }} className="link pl-2 text-xs" aria-label={`Open job ${job}`}>
-      Open
+    <Link to="/jobs/$ref" params={{ ref: job }} className="link pl-2 text-xs" aria-label={fill(texts.openJob, { job })}>
+      {texts.open}
     </Link>
   ) : null;
 }
@@ -143,7 +145,7 @@ function JobLink({ job }: { job?: string }) {
 function Choice({ text, onChoose, children }: { text: string; onChoose: () => void; children?: ReactNode }) {
   return (
     <td className="min-w-0 [overflow-wrap:anywhere]">
-      <button type="button" className="text-left hover:underline" title={`Only ${text}`} onClick={onChoose}>
+      <button type="button" className="text-left hover:underline" title={fill(texts.only, { text })} onClick={onChoose}>
         {text}
       </button>
       {children}

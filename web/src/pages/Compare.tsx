@@ -18,6 +18,8 @@ import { jobLine } from '../lib/cli';
 import { overlays, unified, type Overlay } from '../lib/compare';
 import { short } from '../lib/series';
 import { duration } from '../lib/time';
+import { compare as texts } from '../texts/english/compare';
+import { fill, filled, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/compare');
 const WIDTH = 400;
@@ -27,10 +29,10 @@ const OFFERED = 12;
 
 export function Compare() {
   const { job = '', with: other = '' } = route.useSearch();
-  useTitle('Compare jobs');
+  useTitle(texts.compareJobs);
   return (
     <section className="pt-5">
-      <h1 className="pb-3 text-xl font-semibold tracking-tight">Compare jobs</h1>
+      <h1 className="pb-3 text-xl font-semibold tracking-tight">{texts.compareJobs}</h1>
       {!job || !other ? <Choice job={job} /> : <Both job={job} other={other} />}
     </section>
   );
@@ -48,10 +50,10 @@ function Choice({ job }: { job: string }) {
   const items = (found.data?.items ?? []).filter(({ id }) => id !== first.data?.id).slice(0, OFFERED);
   return (
     <>
-      <p className="pb-3 text-sm text-muted">{first.data ? `Choose the job that ${first.data.name} is compared with.` : 'Choose the first of two jobs.'}</p>
-      <input type="search" aria-label="Search jobs by name or id" className="field !w-80 max-sm:!w-full" value={text ?? stem} onChange={(event) => setText(event.target.value)} />
+      <p className="pb-3 text-sm text-muted">{first.data ? fill(texts.chooseJobCompared, { name: first.data.name }) : texts.chooseFirstTwo}</p>
+      <input type="search" aria-label={texts.searchJobsName} className="field !w-80 max-sm:!w-full" value={text ?? stem} onChange={(event) => setText(event.target.value)} />
       {found.error && <Fault error={found.error} />}
-      <ul aria-label="Jobs to compare with" className="pt-3">
+      <ul aria-label={texts.jobsCompare} className="pt-3">
         {items.map((each) => (
           <li key={each.id} className="flex items-baseline gap-3 border-b border-line px-2.5 py-1.5 text-sm">
             <span className="w-24 shrink-0 text-xs">
@@ -65,11 +67,10 @@ function Choice({ job }: { job: string }) {
         ))}
       </ul>
       {found.data && items.length === 0 && (
-        <Empty title="No other job is called so" line="corral ls">
-          Search by a part of a job's name or the beginning of its id.{' '}
-          <button type="button" className="link" onClick={() => (setText(''), void navigate({ search: { job }, replace: true }))}>
-            Show the newest jobs
-          </button>
+        <Empty title={texts.otherJobCalled} line="corral ls">
+          {filled(texts.searchPartJobs, { button: <button type="button" className="link" onClick={() => (setText(''), void navigate({ search: { job }, replace: true }))}>
+            {texts.showNewestJobs}
+          </button> })}
         </Empty>
       )}
       <p className="pt-4">
@@ -88,40 +89,40 @@ function Both({ job, other }: { job: string; other: string }) {
   return (
     <>
       <Facts jobs={[one, two]} />
-      <h2 className="heading mt-6 mb-3">Documents</h2>
+      <h2 className="heading mt-6 mb-3">{texts.documents}</h2>
       <Diff diff={unified(stringify(one.document), stringify(two.document))} />
       <Curves jobs={[one, two]} />
       <p className="flex flex-wrap items-center gap-4 pt-4">
         <CommandLine line={jobLine('diff', one.id, two.id)} className="-ml-1.5" />
         <Link to="/compare" search={{ job: one.id }} className="link text-xs">
-          Compare with another job
+          {texts.compareAnotherJob}
         </Link>
         <Link to="/compare" search={{ job: two.id, with: one.id }} className="link text-xs">
-          Swap them
+          {texts.swapThem}
         </Link>
       </p>
     </>
   );
 }
 
-const FACTS: [string, (job: JobDetail) => ReactNode][] = [
-  ['State', (job) => <Status state={job.state} />],
-  ['Exit', (job) => (job.exit && ENDED.has(job.state) ? `${job.exit.phrase} (${job.exit.code})` : '–')],
-  ['User', (job) => job.user],
-  ['Queue', (job) => job.queue],
-  ['Priority', (job) => job.priority],
-  ['Tasks', (job) => job.tasks.total.toLocaleString('en')],
-  ['Devices', (job) => job.devices || '–'],
-  ['Waited', (job) => <Sum seconds={job.waitedSeconds} since={job.waitingSince} />],
-  ['Ran', (job) => <Span from={job.startedAt} to={job.endedAt} />],
-  ['Retries', (job) => job.retries],
-  ['Tags', (job) => job.tags.join(', ') || '–'],
-  ['Submitted', (job) => <Ago at={job.createdAt} />],
+const FACTS: [keyof typeof texts.figures, (job: JobDetail) => ReactNode][] = [
+  ['state', (job) => <Status state={job.state} />],
+  ['exit', (job) => (job.exit && ENDED.has(job.state) ? fill(texts.exitOf, { phrase: job.exit.phrase, code: job.exit.code }) : '–')],
+  ['user', (job) => job.user],
+  ['queue', (job) => job.queue],
+  ['priority', (job) => job.priority],
+  ['tasks', (job) => number(job.tasks.total)],
+  ['devices', (job) => job.devices || '–'],
+  ['waited', (job) => <Sum seconds={job.waitedSeconds} since={job.waitingSince} />],
+  ['ran', (job) => <Span from={job.startedAt} to={job.endedAt} />],
+  ['retries', (job) => job.retries],
+  ['tags', (job) => job.tags.join(', ') || '–'],
+  ['submitted', (job) => <Ago at={job.createdAt} />],
 ];
 
 function Facts({ jobs }: { jobs: [JobDetail, JobDetail] }) {
   return (
-    <table className="grid-table" aria-label="Facts">
+    <table className="grid-table" aria-label={texts.facts}>
       <thead>
         <tr>
           <td />
@@ -139,7 +140,7 @@ function Facts({ jobs }: { jobs: [JobDetail, JobDetail] }) {
       <tbody>
         {FACTS.map(([name, of]) => (
           <tr key={name}>
-            <th scope="row">{name}</th>
+            <th scope="row">{texts.figures[name]}</th>
             {jobs.map((job, at) => (
               <td key={at} className="[overflow-wrap:anywhere]">{of(job)}</td>
             ))}
@@ -173,17 +174,17 @@ function Curves({ jobs }: { jobs: [JobDetail, JobDetail] }) {
   ] as const) : null;
   const shown = runs ? overlays([...runs], WIDTH, HEIGHT) : [];
   return (
-    <section aria-label="Figures over each other">
+    <section aria-label={texts.figuresOverEach}>
       <h2 className="heading mt-6 mb-3">
-        Figures over each other <span className="text-xs font-normal text-muted">each from the start of its job</span>
+        {texts.figuresOverEach} <span className="text-xs font-normal text-muted">{texts.eachFromStart}</span>
       </h2>
       {fault && <Fault error={fault} />}
       {!runs && !fault && <Skeleton rows={3} />}
-      {runs && shown.length === 0 && <p className="text-sm text-muted">Neither job has figures. Programs report them with corral.report, and running tasks are measured.</p>}
+      {runs && shown.length === 0 && <p className="text-sm text-muted">{texts.neitherJobHas}</p>}
       <Figures shown={shown.filter((each) => !each.measured)} names={[one.name, two.name]} />
       {shown.some((each) => each.measured) && (
         <details className="pt-3">
-          <summary className="cursor-pointer text-xs text-muted">What their tasks take</summary>
+          <summary className="cursor-pointer text-xs text-muted">{texts.whatTheirTasks}</summary>
           <Figures shown={shown.filter((each) => each.measured)} names={[one.name, two.name]} />
         </details>
       )}
@@ -204,14 +205,14 @@ function Figures({ shown, names }: { shown: Overlay[]; names: [string, string] }
 }
 
 function Figure({ overlay: { name, curves, low, high, seconds }, names }: { overlay: Overlay; names: [string, string] }) {
-  const said = curves.map((curve, at) => `${names[at]}: ${curve ? `last ${short(curve.last)}` : 'nothing'}`).join(', ');
+  const said = curves.map((curve, at) => fill(curve ? texts.last : texts.none, { job: names[at]!, value: curve ? short(curve.last) : '' })).join(', ');
   return (
     <figure>
       <figcaption className="flex justify-between gap-3 text-xs">
         <span className="truncate">{name}</span>
         <span className="whitespace-nowrap">{curves.map((curve) => (curve ? short(curve.last) : '–')).join(' · ')}</span>
       </figcaption>
-      <svg role="img" aria-label={`${name}: ${said}`} viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`} preserveAspectRatio="none" width="100%" height={HEIGHT} className="block border-b border-line-strong">
+      <svg role="img" aria-label={fill(texts.curves, { name, curves: said })} viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`} preserveAspectRatio="none" width="100%" height={HEIGHT} className="block border-b border-line-strong">
         {curves.map(
           (curve, at) =>
             curve && <path key={at} d={curve.line} fill="none" stroke={COLOURS[at]} strokeDasharray={DASHES[at]} strokeWidth={1.5} strokeLinecap="round" vectorEffect="non-scaling-stroke" />,
@@ -219,7 +220,7 @@ function Figure({ overlay: { name, curves, low, high, seconds }, names }: { over
       </svg>
       <p aria-hidden className="flex justify-between text-2xs text-muted">
         <span>
-          {short(low)} to {short(high)}
+          {fill(texts.to, { low: short(low), high: short(high) })}
         </span>
         <span>{duration(Math.round(seconds))}</span>
       </p>

@@ -13,6 +13,8 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { PeopleTabs } from '../components/PeopleTabs';
 import { useTitle } from '../components/useTitle';
 import { useKeys, useRowSteps } from '../lib/keys';
+import { people as texts } from '../texts/english/people';
+import { fill, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/groups');
 
@@ -27,22 +29,22 @@ export function Groups() {
   const shown = groups.find((each) => each.name === chosen);
   const choose = (group?: string) => void navigate({ search: { group }, replace: true });
   const step = useRowSteps(groups.map(({ name }) => name), chosen, choose);
-  useTitle('Groups');
+  useTitle(texts.groups);
   useKeys({ j: () => step(1), k: () => step(-1), n: () => admin && setMaking(true) });
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Groups</h1>
+      <h1 className="sr-only">{texts.groups}</h1>
       <PeopleTabs />
       <div className="grid gap-x-8 gap-y-6 pt-3 lg:grid-cols-[minmax(19rem,1fr)_minmax(0,1.6fr)]">
         <div className="min-w-0">
           {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
           {list.isPending && <Skeleton rows={5} />}
-          {list.data && groups.length === 0 && <Empty title="You are in no group">A group grants queues and storages to its members; ask an administrator for one.</Empty>}
+          {list.data && groups.length === 0 && <Empty title={texts.youGroup}>{texts.groupGrantsQueues}</Empty>}
           {groups.length > 0 && <Table groups={groups} chosen={chosen} />}
           {admin && (
             <p className="pt-3">
               <button type="button" className="btn" onClick={() => setMaking(true)}>
-                New group
+                {texts.newGroup}
               </button>
             </p>
           )}
@@ -54,8 +56,8 @@ export function Groups() {
         </div>
         <div className="min-w-0">
           {shown && <GroupDetail key={shown.name} group={shown} admin={admin} onGone={() => choose()} />}
-          {!shown && chosen && list.data && <p className="py-2 text-sm text-muted">{`There is no group ${chosen}, or you are not in it.`}</p>}
-          {!chosen && groups.length > 0 && <p className="py-2 text-sm text-muted max-lg:hidden">Choose a group to see who is in it and what it grants.</p>}
+          {!shown && chosen && list.data && <p className="py-2 text-sm text-muted">{fill(texts.thereGroupYou, { chosen })}</p>}
+          {!chosen && groups.length > 0 && <p className="py-2 text-sm text-muted max-lg:hidden">{texts.chooseGroupSee}</p>}
         </div>
       </div>
       {making && (
@@ -77,9 +79,9 @@ function Table({ groups, chosen }: { groups: GroupView[]; chosen: string }) {
     <table className="grid-table">
       <thead>
         <tr>
-          <th>Group</th>
-          <th className="num w-16">Members</th>
-          <th>Grants</th>
+          <th>{texts.group}</th>
+          <th className="num w-16">{texts.members}</th>
+          <th>{texts.grants}</th>
         </tr>
       </thead>
       <tbody>
@@ -90,7 +92,7 @@ function Table({ groups, chosen }: { groups: GroupView[]; chosen: string }) {
                 {each.name}
               </Link>
             </td>
-            <td className="num">{each.memberCount.toLocaleString('en')}</td>
+            <td className="num">{number(each.memberCount)}</td>
             <td className="text-muted">{granted(each)}</td>
           </tr>
         ))}
@@ -102,6 +104,6 @@ function Table({ groups, chosen }: { groups: GroupView[]; chosen: string }) {
 /** `queues vision; manages speech; storages data`. */
 function granted(group: GroupView): string {
   const words = (['queues', 'manages', 'storages'] as const).filter((kind) => group[kind].length > 0);
-  const said = words.map((kind) => `${kind} ${group[kind].map((each) => (each === '*' ? 'all' : each)).join(', ')}`);
-  return said.join('; ') || 'nothing';
+  const said = words.map((kind) => fill(texts.granted[kind], { names: group[kind].map((each) => (each === '*' ? texts.allOfThem : each)).join(', ') }));
+  return said.join('; ') || texts.nothing;
 }

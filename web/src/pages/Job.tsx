@@ -22,6 +22,9 @@ import { useTitle } from '../components/useTitle';
 import { jobLine, refOf } from '../lib/cli';
 import { heldOf } from '../lib/format';
 import { useKeys } from '../lib/keys';
+import { job as texts } from '../texts/english/job';
+import { shared } from '../texts/english/shared';
+import { fill, filled, number, textOf } from '../texts/fill';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
 const JobOutputs = lazy(() => import('../components/JobOutputs'));
@@ -35,7 +38,7 @@ const NEEDS: Partial<Record<Tab, string>> = { log: 'logs', terminal: 'exec', pro
 export function Job() {
   const { ref } = route.useParams();
   const { data: job, error, refetch } = useQuery(ask.job(ref));
-  useTitle(job ? `${job.name}, ${job.state}` : 'Job');
+  useTitle(job ? fill(texts.titleState, { name: job.name, state: textOf(shared.states, job.state) }) : texts.job);
   if (error && (!job || (error instanceof ApiError && error.status === 404))) return <NoJob error={error} retry={() => void refetch()} />;
   if (!job)
     return (
@@ -50,8 +53,8 @@ export function Job() {
 function NoJob({ error, retry }: { error: unknown; retry: () => void }) {
   if (!(error instanceof ApiError) || error.status !== 404) return <Fault error={error} retry={retry} />;
   return (
-    <Empty title="There is no such job" line="corral ls">
-      {error.message} It may have been deleted. <Link to="/" className="link">All jobs</Link>
+    <Empty title={texts.thereSuchJob} line="corral ls">
+      {filled(texts.mayHaveBeen, { message: error.message, link: <Link to="/" className="link">{texts.allJobs}</Link> })}
     </Empty>
   );
 }
@@ -71,7 +74,7 @@ function Page({ job }: { job: JobDetail }) {
   return (
     <article className="pt-5">
       <Header job={job} />
-      <TabBar label="Parts of the job" className="mt-4">
+      <TabBar label={texts.partsJob} className="mt-4">
         {tabs.map((each) => (
           <button
             key={each}
@@ -80,7 +83,7 @@ function Page({ job }: { job: JobDetail }) {
             onClick={() => show(each)}
             className="-mb-px border-b-2 border-transparent px-3 py-2 text-sm text-muted capitalize hover:text-text aria-[current]:border-accent aria-[current]:text-text"
           >
-            {each}
+            {texts.tabs[each]}
           </button>
         ))}
       </TabBar>
@@ -139,12 +142,12 @@ function Header({ job }: { job: JobDetail }) {
             <CopyWord text={job.id} />
             {job.tags.map((tag) => (
               <Link key={tag} to="/" search={{ tag }} className="text-xs underline underline-offset-2">
-                {tag.startsWith('array:') ? 'the whole array' : tag}
+                {tag.startsWith('array:') ? texts.theWholeArray : tag}
               </Link>
             ))}
             {job.allowed.includes('tag') && (
               <button type="button" className="link text-xs" onClick={() => setTagging(true)}>
-                {job.tags.length > 0 ? 'Change tags' : 'Add tags'}
+                {job.tags.length > 0 ? texts.changeTags : texts.addTags}
               </button>
             )}
           </p>
@@ -154,40 +157,40 @@ function Header({ job }: { job: JobDetail }) {
         <JobActions job={job} />
       </div>
       <dl className="mt-4 flex flex-wrap gap-x-9 gap-y-3">
-        <Fact label="State">
+        <Fact label={texts.state}>
           <Status state={job.state} />
         </Fact>
-        <Fact label={ended ? 'Ran' : 'Running for'}>
+        <Fact label={ended ? texts.ran : texts.runningFor}>
           <Span from={job.startedAt} to={job.endedAt} />
         </Fact>
-        <Fact label="Waited">
+        <Fact label={texts.waited}>
           <Sum seconds={job.waitedSeconds} since={job.waitingSince} />
         </Fact>
-        <Fact label={ended ? 'Tasks succeeded' : 'Tasks running'}>
-          {(ended ? job.tasks.succeeded : job.tasks.running).toLocaleString('en')}
-          <span className="text-muted"> of {job.tasks.total.toLocaleString('en')}</span>
+        <Fact label={ended ? texts.tasksSucceeded : texts.tasksRunning}>
+          {number(ended ? job.tasks.succeeded : job.tasks.running)}
+          <span className="text-muted"> {fill(texts.of, { total: number(job.tasks.total) })}</span>
         </Fact>
-        <Fact label="Devices">
+        <Fact label={texts.devices}>
           {held ?? (job.devices || '–')}
-          {held !== null && <span className="text-muted"> of {job.devices}</span>}
+          {held !== null && <span className="text-muted"> {fill(texts.ofRow, { devices: job.devices })}</span>}
         </Fact>
-        <Fact label="Retries">
+        <Fact label={texts.retries}>
           {job.retries}
-          {job.taskRetries > 0 && <span className="text-muted"> ({job.taskRetries} of single tasks)</span>}
-          <span className="text-muted"> · {job.retriesLeft === null ? 'no limit' : `${job.retriesLeft} left`}</span>
+          {job.taskRetries > 0 && <span className="text-muted"> {fill(texts.ofSingleTasks, { taskRetries: job.taskRetries })}</span>}
+          <span className="text-muted"> · {job.retriesLeft === null ? texts.noLimit : fill(texts.left, { retriesLeft: job.retriesLeft })}</span>
         </Fact>
         {!ended && job.checkpointedAt && (
-          <Fact label="Work saved">
+          <Fact label={texts.workSaved}>
             <Ago at={job.checkpointedAt} />
           </Fact>
         )}
         {job.work && (
-          <Fact label="Progress">
+          <Fact label={texts.progress}>
             <WorkDone work={job.work} />
           </Fact>
         )}
-        <Fact label="Priority">{job.priority}</Fact>
-        <Fact label="Submitted">
+        <Fact label={texts.priority}>{job.priority}</Fact>
+        <Fact label={texts.submitted}>
           <Ago at={job.createdAt} />
         </Fact>
       </dl>

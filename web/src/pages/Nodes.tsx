@@ -20,10 +20,13 @@ import { Totals } from '../components/Totals';
 import { DeviceStrip, PEEKED_HOURS, UsePeek } from '../components/UsePeek';
 import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
-import { bytes, count, cpus, shortNode } from '../lib/format';
+import { bytes, cpus, shortNode } from '../lib/format';
 import { score, stateWords, toneOf } from '../lib/health';
 import { useKeys, useRowSteps } from '../lib/keys';
 import { marks, type Marks } from '../lib/marks';
+import { counts } from '../texts/english/counts';
+import { nodes as words } from '../texts/english/nodes';
+import { counted, fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/nodes');
 
@@ -38,7 +41,7 @@ export function Nodes() {
   const health = useMemo(() => new Map(ledger?.items.map((each) => [each.node, each])), [ledger]);
   const marked = useMemo(() => marks(owners?.cell), [owners]);
   const field = useRef<HTMLInputElement>(null);
-  useTitle('Nodes');
+  useTitle(words.nodes);
   const { drawn, colours } = useMemo(() => {
     const all = tree ? racks(tree) : [];
     return {
@@ -59,41 +62,41 @@ export function Nodes() {
   });
   return (
     <section className="pt-5">
-      <h1 className="sr-only">Nodes</h1>
+      <h1 className="sr-only">{words.nodes}</h1>
       <NodeTabs />
       <div className="pt-4">{top ? <Totals top={top} /> : <Skeleton rows={2} />}</div>
       <div className="flex flex-wrap items-center gap-3 pt-5 pb-2">
         <input
           ref={field}
           type="search"
-          aria-label="Search nodes by name, rack, label or job"
-          placeholder="Search name, rack, model or job  ( / )"
+          aria-label={words.searchNodesName}
+          placeholder={words.searchNameRack}
           className="field !w-80 max-sm:!w-full"
           value={q}
           onChange={(event) => set({ q: event.target.value || undefined })}
           onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
         />
         <Link to="/timeline" className="link text-sm">
-          Devices over time
+          {words.devicesOverTime}
         </Link>
         <HealthCounts health={ledger?.items ?? []} q={q} onChoose={(next) => set({ q: next || undefined })} />
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={6} height={30} />}
       {list.data && nodes.length === 0 && (
-        <Empty title={q ? 'No node matches' : 'No machine is known yet'} line={q ? undefined : 'corral doctor'} />
+        <Empty title={q ? words.noNodeMatches : words.machineKnownYet} line={q ? undefined : 'corral doctor'} />
       )}
       {nodes.length > 0 && (
         <table className="grid-table [&_td]:!align-middle">
           <thead>
             <tr>
-              <th>Node</th>
-              <th className="max-md:hidden">Within</th>
-              <th>Devices</th>
-              <th className="num max-md:hidden">Free</th>
-              <th className="num max-sm:hidden">Processors</th>
-              <th className="num max-lg:hidden">Memory</th>
-              <th className="num max-lg:hidden">Tasks</th>
+              <th>{words.node}</th>
+              <th className="max-md:hidden">{words.within}</th>
+              <th>{words.devices}</th>
+              <th className="num max-md:hidden">{words.free}</th>
+              <th className="num max-sm:hidden">{words.processors}</th>
+              <th className="num max-lg:hidden">{words.memory}</th>
+              <th className="num max-lg:hidden">{words.tasks}</th>
             </tr>
           </thead>
           <tbody>
@@ -115,7 +118,7 @@ export function Nodes() {
       <div className="flex justify-between pt-3">
         {list.hasNextPage ? (
           <button type="button" className="btn" onClick={() => void list.fetchNextPage()}>
-            Show more nodes
+            {words.showMoreNodes}
           </button>
         ) : (
           <span />
@@ -141,9 +144,9 @@ function matches(node: Node, q: string, health: Health | undefined): boolean {
 
 /** Who closed a node, and how far its draining is. */
 export function closed(node: Node, cordon: Cordon): string {
-  const left = `${count(node.tasks, 'task')} left`;
-  const what = !cordon.drain ? 'cordoned' : node.tasks === 0 ? 'drained' : cordon.drain === 'now' ? `draining (${left})` : `draining after its jobs (${left})`;
-  return `⊘ ${what} by ${cordon.by}${cordon.why ? `: ${cordon.why}` : ''}`;
+  const how = !cordon.drain ? 'cordoned' : node.tasks === 0 ? 'drained' : cordon.drain === 'now' ? 'draining' : 'afterJobs';
+  const state = fill(words.closed[how], { tasks: counted(counts.tasks, node.tasks), by: cordon.by });
+  return cordon.why ? fill(words.because, { state, why: cordon.why }) : state;
 }
 
 const held = (node: Node, field: keyof Amounts) => node.total[field] - node.free[field];
@@ -168,13 +171,16 @@ function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LinePro
             {shortNode(node.name)}
           </button>
         </UsePeek>
-        <div className={`max-w-72 text-xs ${node.ready ? 'text-muted' : 'text-fail'}`} title={node.reason || `last changed ${node.seenAt}`}>
-          {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
+        <div className={`max-w-72 text-xs ${node.ready ? 'text-muted' : 'text-fail'}`} title={node.reason || fill(words.lastChanged, { seenAt: node.seenAt })}>
+          {node.ready ? words.ready : node.reason ? fill(words.notReadyBecause, { why: node.reason }) : words.notReady}
         </div>
         {health && health.state !== 'healthy' && (
           <div className={`max-w-72 text-xs ${toneOf(health.state)}`}>
-            {stateWords(health.state)}, score {score(health.score)}
-            {!node.cordon && health.by !== 'health' && health.why && `: ${health.why}`}
+            {fill(!node.cordon && health.by !== 'health' && health.why ? words.scoreBecause : words.score, {
+              state: stateWords(health.state),
+              score: score(health.score),
+              why: health.why,
+            })}
           </div>
         )}
         {node.cordon && <div className="max-w-72 text-xs text-wait">{closed(node, node.cordon)}</div>}
@@ -187,13 +193,13 @@ function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LinePro
         {drawn && <NodeRow bare marks={marks} node={drawn} colours={colours} lit="" size={{ width: large ? 16 : 48, height: large ? 18 : 34, words: !large }} />}
       </td>
       <td className="num whitespace-nowrap max-md:hidden">
-        {node.free.devices} <span className="text-faint">of {node.total.devices}</span>
+        {node.free.devices} <span className="text-faint">{fill(words.of, { devices: node.total.devices })}</span>
       </td>
       <td className="num whitespace-nowrap max-sm:hidden">
-        {cpus(held(node, 'cpuMillis'))} <span className="text-faint">of {cpus(node.total.cpuMillis)}</span>
+        {cpus(held(node, 'cpuMillis'))} <span className="text-faint">{fill(words.ofRow, { cpuMillis: cpus(node.total.cpuMillis) })}</span>
       </td>
       <td className="num whitespace-nowrap max-lg:hidden">
-        {bytes(held(node, 'memoryBytes'))} <span className="text-faint">of {bytes(node.total.memoryBytes)}</span>
+        {bytes(held(node, 'memoryBytes'))} <span className="text-faint">{fill(words.ofMemory, { memoryBytes: bytes(node.total.memoryBytes) })}</span>
       </td>
       <td className="num max-lg:hidden">{node.tasks}</td>
     </tr>
@@ -202,13 +208,13 @@ function NodeLine({ node, health, drawn, marks, colours, open, onOpen }: LinePro
 
 function Devices({ node, health }: { node: Node; health: Health | undefined }) {
   const labels = Object.entries(node.labels).map(([name, value]) => `${name}=${value}`);
+  const devices = counted(counts.devices, node.devices.length);
   return (
     <div className="px-3 py-2">
       {labels.length > 0 && <p className="py-1 font-mono text-xs text-muted">{labels.join('  ')}</p>}
       <div className="flex flex-wrap items-center justify-between gap-x-3 gap-y-2 py-1">
         <p className="text-xs text-muted">
-          {count(node.devices.length, 'device')}
-          {node.devices.some((device) => device.described) && ', described in the cluster document'}
+          {node.devices.some((device) => device.described) ? fill(words.devicesDescribed, { devices }) : devices}
         </p>
         <NodeActions node={node} />
       </div>
@@ -216,13 +222,13 @@ function Devices({ node, health }: { node: Node; health: Health | undefined }) {
       <table className="grid-table">
         <thead>
           <tr>
-            <th className="num w-12">No.</th>
-            <th>Model</th>
-            <th className="num max-sm:hidden">Memory</th>
-            <th className="max-sm:hidden">Within</th>
-            <th>Health</th>
-            <th>Held by</th>
-            <th className="max-md:hidden">Last {PEEKED_HOURS} h</th>
+            <th className="num w-12">{words.number}</th>
+            <th>{words.model}</th>
+            <th className="num max-sm:hidden">{words.memory}</th>
+            <th className="max-sm:hidden">{words.within}</th>
+            <th>{words.health}</th>
+            <th>{words.heldBy}</th>
+            <th className="max-md:hidden">{fill(words.lastH, { PEEKED_HOURS })}</th>
           </tr>
         </thead>
         <tbody>
@@ -232,7 +238,7 @@ function Devices({ node, health }: { node: Node; health: Health | undefined }) {
               <td>{device.model || device.kind}</td>
               <td className="num max-sm:hidden">{device.memoryBytes ? bytes(device.memoryBytes) : '–'}</td>
               <td className="text-muted max-sm:hidden">{Object.entries(device.cells).map((cell) => cell.join(' ')).join(', ') || '–'}</td>
-              <td className={device.healthy ? 'text-muted' : 'text-fail'}>{device.healthy ? 'healthy' : `✕ ${device.healthReason || 'unhealthy'}`}</td>
+              <td className={device.healthy ? 'text-muted' : 'text-fail'}>{device.healthy ? words.healthy : `✕ ${device.healthReason || words.unhealthy}`}</td>
               <td>
                 {device.job ? (
                   <>
@@ -245,11 +251,11 @@ function Devices({ node, health }: { node: Node; health: Health | undefined }) {
                     </span>
                   </>
                 ) : (
-                  <span className="text-faint">free</span>
+                  <span className="text-faint">{words.freeRow}</span>
                 )}
               </td>
               <td className="max-md:hidden">
-                <DeviceStrip node={node.name} device={device.index} label={`Device ${device.index}`} />
+                <DeviceStrip node={node.name} device={device.index} label={fill(words.device, { index: device.index })} />
               </td>
             </tr>
           ))}

@@ -12,12 +12,14 @@ import { useOpenQueues } from '../components/useOpenQueues';
 import { useTitle } from '../components/useTitle';
 import { requestKey } from '../lib/jobform';
 import { IDLE_TIMES, NEW_NOTEBOOK, notebookFile, notebookLine, type NotebookForm } from '../lib/notebookform';
+import { notebook as texts } from '../texts/english/notebook';
+import { filled } from '../texts/fill';
 
 export function Notebook() {
   const navigate = useNavigate();
   const [form, setForm] = useState(NEW_NOTEBOOK);
   const key = useRef({ text: '', key: '' });
-  useTitle('Start a notebook');
+  useTitle(texts.startANotebook);
   const start = useMutation({
     mutationFn: () => {
       const text = notebookFile(form);
@@ -28,13 +30,11 @@ export function Notebook() {
   });
   return (
     <section className="max-w-2xl pt-5">
-      <h1 className="text-xl font-semibold tracking-tight">Start a notebook</h1>
+      <h1 className="text-xl font-semibold tracking-tight">{texts.startANotebook}</h1>
       <p className="pt-1 text-sm text-muted">
-        JupyterLab as a job. Its page opens it once it runs. For more than this,{' '}
-        <Link to="/submit" className="link">
-          write a job file
-        </Link>
-        .
+        {filled(texts.jupyterlabJobPage, { link: <Link to="/submit" className="link">
+          {texts.writeJobFile}
+        </Link> })}
       </p>
       <form
         className="pt-4"
@@ -47,7 +47,7 @@ export function Notebook() {
         {start.error && <Fault error={start.error} />}
         <div className="flex flex-wrap items-center gap-2 pt-5">
           <button type="submit" className="btn btn-main !h-9 !px-5" disabled={start.isPending}>
-            {start.isPending ? 'Starting' : 'Start'}
+            {start.isPending ? texts.starting : texts.start}
           </button>
           <span className="grow" />
           <CommandLine line={notebookLine(form)} />
@@ -57,7 +57,6 @@ export function Notebook() {
   );
 }
 
-const PROGRAMS = { none: '', image: 'Image', environment: 'Folder of the environment' } as const;
 const EXAMPLE = { none: '', image: 'quay.io/jupyter/base-notebook', environment: '/opt/envs/torch' } as const;
 
 function Fields({ form, onChange }: { form: NotebookForm; onChange: (form: NotebookForm) => void }) {
@@ -70,67 +69,65 @@ function Fields({ form, onChange }: { form: NotebookForm; onChange: (form: Noteb
   const named = useOpenQueues();
   return (
     <div className="grid grid-cols-1 gap-x-3 gap-y-4 sm:grid-cols-2">
-      <Field label="Name">
+      <Field label={texts.name}>
         <input {...bind('name')} required />
       </Field>
-      <Field label="Queue">
+      <Field label={texts.queue}>
         <select {...bind('queue')}>
           {(named.includes(form.queue) ? named : [form.queue, ...named]).map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
       </Field>
-      <Field label="Jupyter is in">
+      <Field label={texts.jupyterIsIn}>
         <select
           className="field"
           value={form.kind}
           onChange={(event) => onChange({ ...form, kind: event.target.value as NotebookForm['kind'], programs: '' })}
         >
-          <option value="none">the node&apos;s own environment</option>
-          <option value="image">an image</option>
-          <option value="environment">an environment of the node</option>
+          <option value="none">{texts.nodesOwnEnvironment}</option>
+          <option value="image">{texts.anImage}</option>
+          <option value="environment">{texts.environmentNode}</option>
         </select>
       </Field>
       {form.kind !== 'none' && (
-        <Field label={PROGRAMS[form.kind]}>
+        <Field label={texts.programs[form.kind]}>
           <input {...bind('programs')} required placeholder={EXAMPLE[form.kind]} />
         </Field>
       )}
-      <Field label="Devices" first>
+      <Field label={texts.devices} first>
         <input {...bind('devices')} type="number" min={0} step="any" />
       </Field>
-      <Field label="Suspend it when nobody works in it for">
+      <Field label={texts.suspendWhenNobody}>
         <select {...bind('idle')}>
-          {IDLE_TIMES.map(([value, label]) => (
-            <option key={label} value={value}>
-              {label}
+          {IDLE_TIMES.map((value) => (
+            <option key={value} value={value}>
+              {value ? texts.idleTimes[value] : texts.never}
             </option>
           ))}
         </select>
       </Field>
-      <Field label="Processors">
+      <Field label={texts.processors}>
         <input {...bind('cpu')} />
       </Field>
-      <Field label="Memory">
-        <input {...bind('memory')} placeholder="no limit, or 8Gi" />
+      <Field label={texts.memory}>
+        <input {...bind('memory')} placeholder={texts.limit8gi} />
       </Field>
       <label className="block min-w-0 space-y-1 sm:col-span-2">
-        <span className="label">Folder</span>
-        <input {...bind('folder')} list="notebook-folders" placeholder="its own, or STORAGE/PATH, or /PATH" aria-describedby="notebook-folder" />
+        <span className="label">{texts.folder}</span>
+        <input {...bind('folder')} list="notebook-folders" placeholder={texts.ownStoragePath} aria-describedby="notebook-folder" />
         <datalist id="notebook-folders">
           {storages?.items.map((each) => (
             <option key={each.name} value={each.name} />
           ))}
         </datalist>
         <span id="notebook-folder" className="block text-xs text-muted">
-          {FOLDERS}
+          {texts.folderNote}
         </span>
       </label>
     </div>
   );
 }
-
-const FOLDERS = 'A folder of its own is kept on this machine while the job is suspended, and goes with the job. A storage stays.';
 
 function Field({ label, first, children }: { label: string; first?: boolean; children: ReactNode }) {
   return (

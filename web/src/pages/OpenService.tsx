@@ -9,12 +9,15 @@ import { CommandLine } from '../components/Copy';
 import { Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
 import { jobLine } from '../lib/cli';
+import { notebook as texts } from '../texts/english/notebook';
+import { shared } from '../texts/english/shared';
+import { fill, textOf } from '../texts/fill';
 
 const route = getRouteApi('/frame/jobs/$ref/open/$task/$port');
 
 export function OpenService() {
   const { ref, task, port } = route.useParams();
-  useTitle(`Open ${port} of ${task}`);
+  useTitle(fill(texts.openOf, { port, task }));
   const { wait } = route.useSearch();
   const { data: job, error: unknown } = useQuery({ ...ask.job(ref), enabled: wait !== undefined });
   const runs = wait === undefined || (job?.tasks.running ?? 0) > 0;
@@ -25,11 +28,11 @@ export function OpenService() {
   return (
     <article className="pt-8">
       <h1 className="text-xl font-semibold tracking-tight">
-        Open {port} of {task}
+        {fill(texts.openOf, { port, task })}
       </h1>
       {!runs && job && (
         <p role="status" className="pt-3 text-sm text-muted">
-          {ENDED.has(job.state) ? `${job.name} has ended (${job.state}); its log says why.` : `${job.name} does not run yet (${job.state}). It is opened when it does.`}
+          {ENDED.has(job.state) ? fill(texts.hasEndedLog, { name: job.name, state: textOf(shared.states, job.state) }) : fill(texts.doesRunYet, { name: job.name, state: textOf(shared.states, job.state) })}
         </p>
       )}
       <div className="pt-4">
@@ -40,7 +43,7 @@ export function OpenService() {
       </p>
       <p className="pt-4 text-sm">
         <Link to="/jobs/$ref" params={{ ref }} className="link">
-          Back to the job
+          {texts.backJob}
         </Link>
       </p>
     </article>

@@ -15,6 +15,8 @@ import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { useKeys, useRowSteps } from '../lib/keys';
 import { amount, own, resources, scaleOf } from '../lib/shares';
+import { queues as texts } from '../texts/english/queues';
+import { fill, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/queues');
 
@@ -24,7 +26,7 @@ export function Queues() {
   const list = useQuery(ask.queues);
   const me = useQuery(ask.me);
   const admin = me.data?.role === 'admin';
-  useTitle('Queues');
+  useTitle(texts.queues);
   const queues = list.data?.items ?? [];
   const standings = queues.flatMap((each) => each.standing ?? []);
   const set = (change: { queue?: string; resource?: string; move?: string }) =>
@@ -36,9 +38,9 @@ export function Queues() {
   if (move !== undefined && me.data)
     return (
       <section className="pt-3">
-        <h1 className="sr-only">Queues</h1>
+        <h1 className="sr-only">{texts.queues}</h1>
         <QueueTabs queue={queue} />
-        {!admin && <Empty title="Only administrators move shares">Everybody may see them; managers of a queue set limits for its members.</Empty>}
+        {!admin && <Empty title={texts.administratorsMoveShares}>{texts.everybodyMaySee}</Empty>}
         {admin && list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
         {admin && list.isPending && <Skeleton rows={6} height={22} />}
         {admin && queues.length > 0 && <ShareEditor queues={queues} chosen={move} onChoose={(each) => set({ move: each })} onClose={() => void navigate({ search: { queue: queue || undefined } })} />}
@@ -46,11 +48,11 @@ export function Queues() {
     );
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Queues</h1>
+      <h1 className="sr-only">{texts.queues}</h1>
       <QueueTabs queue={queue} />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
         <label className="flex items-center gap-2 text-xs text-muted">
-          Bars show
+          {texts.barsShow}
           <select className="field !w-auto" value={resource} onChange={(event) => set({ resource: event.target.value === 'devices' ? undefined : event.target.value })}>
             {resources(standings).map((each) => (
               <option key={each}>{each}</option>
@@ -59,27 +61,27 @@ export function Queues() {
         </label>
         {admin && queues.length > 0 && (
           <button type="button" className="btn" onClick={edit}>
-            Move shares
+            {texts.moveShares}
           </button>
         )}
         {list.data && standings.length < queues.length && (
           <span role="status" className="text-xs text-wait">
-            ◌ The scheduler does not answer: only what is stored is shown.
+            {texts.schedulerDoesAnswer}
           </span>
         )}
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={6} height={22} />}
       {list.data && queues.length === 0 && (
-        <Empty title="There is no queue yet" line="corral apply queues.yaml">
-          Jobs wait in the queue “default” until queues are configured.
+        <Empty title={texts.thereQueueYet} line="corral apply queues.yaml">
+          {texts.jobsWaitQueue}
         </Empty>
       )}
       {queues.length > 0 && <Tree queues={queues} chosen={queue} resource={resource} />}
       {scaleOf(standings, resource) > 0 && <ShareLegend />}
       {!chosen && standings.length > 0 && !standings.some((each) => own(each, 'devices')) && (
-        <Empty title="No queue has a share yet" line="corral apply queues.yaml -m 'research owns two nodes'">
-          All queues share by weight. A queue document says what a team deserves, may borrow, or owns as whole cells.
+        <Empty title={texts.queueHasShare} line="corral apply queues.yaml -m 'research owns two nodes'">
+          {texts.allQueuesShare}
         </Empty>
       )}
       {chosen && <QueueDetail key={chosen.name} queue={chosen} />}
@@ -97,16 +99,16 @@ function Tree({ queues, chosen, resource }: { queues: Queue[]; chosen: string; r
     <table className="grid-table">
       <thead>
         <tr>
-          <th>Queue</th>
-          <th className="w-[38%] min-w-28 max-sm:w-[45%]">Share</th>
-          <th className="num">Used</th>
-          <th className="num max-sm:hidden">Deserved</th>
-          <th className="num max-lg:hidden">Fair share</th>
-          <th className="num max-lg:hidden">Limit</th>
-          <th className="num max-md:hidden">Borrowed</th>
-          <th className="num max-md:hidden">Lent</th>
-          <th className="num max-sm:hidden">Running</th>
-          <th className="num">Waiting</th>
+          <th>{texts.queue}</th>
+          <th className="w-[38%] min-w-28 max-sm:w-[45%]">{texts.share}</th>
+          <th className="num">{texts.used}</th>
+          <th className="num max-sm:hidden">{texts.deserved}</th>
+          <th className="num max-lg:hidden">{texts.fairShare}</th>
+          <th className="num max-lg:hidden">{texts.limit}</th>
+          <th className="num max-md:hidden">{texts.borrowed}</th>
+          <th className="num max-md:hidden">{texts.lent}</th>
+          <th className="num max-sm:hidden">{texts.running}</th>
+          <th className="num">{texts.waiting}</th>
         </tr>
       </thead>
       <tbody>
@@ -146,8 +148,8 @@ function Row({ queue, chosen, resource, scale }: { queue: Queue; chosen: boolean
       <td className="num max-sm:hidden">{standing?.running ?? queue.running}</td>
       <td className="num">
         {waiting > 0 ? (
-          <Link to="/line" search={{ queue: queue.name }} className="link" aria-label={`${waiting} waiting in ${queue.name}`}>
-            {waiting.toLocaleString('en')}
+          <Link to="/line" search={{ queue: queue.name }} className="link" aria-label={fill(texts.waitingIn, { waiting, name: queue.name })}>
+            {number(waiting)}
           </Link>
         ) : (
           <span className="text-muted">0</span>

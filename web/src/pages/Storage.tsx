@@ -17,9 +17,14 @@ import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { ADMIN_GROUP } from '../lib/people';
 import { typeLabel } from '../lib/storageform';
+import { storages as texts } from '../texts/english/storages';
+import { fill, filled } from '../texts/fill';
 import { access } from './Storages';
 
 const route = getRouteApi('/frame/storages/$name');
+
+/** The line of a job file that names a storage. */
+const lineOf = (name: string) => `storages: [${name}]`;
 
 export function Storage() {
   const { name } = route.useParams();
@@ -28,7 +33,7 @@ export function Storage() {
   const { data: me } = useQuery(ask.me);
   const list = useQuery(teams.storages);
   const storage = list.data?.items.find((each) => each.name === name);
-  useTitle(`Storage ${name}`);
+  useTitle(fill(texts.storageNamed, { name }));
   return (
     <section className="pt-5">
       <div className="flex flex-wrap items-baseline gap-x-3 gap-y-2">
@@ -39,21 +44,21 @@ export function Storage() {
       </div>
       {storage?.description && <p className="pt-1 text-sm">{storage.description}</p>}
       {storage && me?.role === 'admin' && <Groups storage={storage} />}
-      <h2 className="heading mt-5">Files</h2>
+      <h2 className="heading mt-5">{texts.files}</h2>
       {list.isPending && <Skeleton />}
       {storage && !storage.browsable ? (
-        <Empty title="Only tasks see it">The machines mount it for tasks; the server does not reach its folder.</Empty>
+        <Empty title={texts.tasksSee}>{texts.machinesMountTasks}</Empty>
       ) : (
         list.data && (
           <FileTable key={path} place={teams.ofStorage(name)} name={name} path={path} file={file} Lead={lead}>
-            A job whose file names the storage, as in <code>storages: [{name}]</code>, sees this folder. What it writes appears here.
+            {filled(texts.jobWhoseFile, { code: <code>{lineOf(name)}</code> })}
           </FileTable>
         )
       )}
       <div className="flex flex-wrap justify-between gap-2 pt-4">
         <CommandLine line={`corral storages browse ${quote(name)}${path && ` ${quote(path)}`}`} className="-ml-1.5" />
         <Link to="/storages" className="link text-sm">
-          All storages
+          {texts.allStorages}
         </Link>
       </div>
     </section>
@@ -76,10 +81,10 @@ function Changes({ name }: { name: string }) {
   return (
     <div className="flex gap-2">
       <button type="button" className="btn" disabled={!document} onClick={() => setAsking('edit')}>
-        Edit
+        {texts.edit}
       </button>
       <button type="button" className="btn btn-grave" disabled={!document} onClick={() => setAsking('delete')}>
-        Delete
+        {texts.delete}
       </button>
       {asking === 'edit' && document && <StorageDialog of={document} onClose={close} onDone={close} />}
       {asking === 'delete' && document && <ChangeQuestion of={document} action="delete" onClose={close} onDone={() => void navigate({ to: '/storages' })} />}
@@ -97,11 +102,11 @@ function Groups({ storage }: { storage: StorageView }) {
   return (
     <div className="pt-2">
       <Granted
-        label="Granted to"
+        label={texts.grantedTo}
         items={groups.filter((group) => grants(group.storages)).map((group) => group.name)}
         offered={groups.map((group) => group.name).filter((name) => !all.includes(name))}
-        words={{ choose: 'A group', add: 'Grant', remove: 'Take back from' }}
-        none={all.length > 0 ? 'No group by its name.' : 'No group: only administrators may use it.'}
+        words={texts.groupWords}
+        none={all.length > 0 ? texts.noGroupByName : texts.noGroupAtAll}
         pending={change.isPending}
         show={(group) => (
           <Link to="/groups" search={{ group }} className="hover:underline">
@@ -111,7 +116,7 @@ function Groups({ storage }: { storage: StorageView }) {
         onAdd={(group) => change.mutate({ group, change: { grant: { storages: [storage.name] } } })}
         onRemove={(group) => change.mutate({ group, change: { revoke: { storages: [storage.name] } } })}
       />
-      {all.length > 0 && <p className="text-xs text-muted">{`Groups with all storages: ${all.join(', ')}`}</p>}
+      {all.length > 0 && <p className="text-xs text-muted">{fill(texts.groupsAllStorages, { all: all.join(', ') })}</p>}
       {change.error && <Fault error={change.error} />}
     </div>
   );

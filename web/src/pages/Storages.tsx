@@ -11,6 +11,7 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { StorageDialog } from '../components/StorageDialog';
 import { useTitle } from '../components/useTitle';
 import { typeLabel } from '../lib/storageform';
+import { storages as texts } from '../texts/english/storages';
 
 export function Storages() {
   const list = useQuery(teams.storages);
@@ -19,23 +20,23 @@ export function Storages() {
   const [making, setMaking] = useState(false);
   const admin = me?.role === 'admin';
   const found = list.data?.items ?? [];
-  useTitle('Storages');
+  useTitle(texts.storages);
   return (
     <section className="pt-5">
       <div className="flex flex-wrap items-center gap-3 pb-3">
-        <h1 className="text-xl font-semibold tracking-tight">Storages</h1>
+        <h1 className="text-xl font-semibold tracking-tight">{texts.storages}</h1>
         <span className="grow" />
         {admin && (
           <button type="button" className="btn" onClick={() => setMaking(true)}>
-            New storage
+            {texts.newStorage}
           </button>
         )}
       </div>
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={5} />}
       {list.data && found.length === 0 && (
-        <Empty title="There is no storage for you yet" line={admin ? 'corral apply storage.yaml' : undefined}>
-          {admin ? 'A storage is a folder, a file server or an object store that jobs have at a path of their own.' : 'A storage is granted to groups; ask an administrator to put you into one that has it.'}
+        <Empty title={texts.thereStorageYou} line={admin ? 'corral apply storage.yaml' : undefined}>
+          {admin ? texts.storageFolderFile : texts.storageGrantedGroups}
         </Empty>
       )}
       {found.length > 0 && <Table storages={found} admin={admin} />}
@@ -52,11 +53,11 @@ function Table({ storages, admin }: { storages: StorageView[]; admin: boolean })
     <table className="grid-table">
       <thead>
         <tr>
-          <th>Storage</th>
-          <th className="max-sm:hidden">Type</th>
-          <th>Who sees what</th>
-          <th className="max-lg:hidden">Description</th>
-          {admin && <th className="max-md:hidden">Granted by</th>}
+          <th>{texts.storage}</th>
+          <th className="max-sm:hidden">{texts.type}</th>
+          <th>{texts.whoSeesWhat}</th>
+          <th className="max-lg:hidden">{texts.description}</th>
+          {admin && <th className="max-md:hidden">{texts.grantedBy}</th>}
         </tr>
       </thead>
       <tbody>
@@ -70,7 +71,7 @@ function Table({ storages, admin }: { storages: StorageView[]; admin: boolean })
             <td className="text-muted max-sm:hidden">{typeLabel(each.type)}</td>
             <td>{access(each)}</td>
             <td className="max-w-96 truncate text-muted max-lg:hidden">{each.description || '–'}</td>
-            {admin && <td className="max-w-60 truncate text-muted max-md:hidden">{each.groups.join(', ') || 'no group'}</td>}
+            {admin && <td className="max-w-60 truncate text-muted max-md:hidden">{each.groups.join(', ') || texts.noGroup}</td>}
           </tr>
         ))}
       </tbody>
@@ -80,8 +81,8 @@ function Table({ storages, admin }: { storages: StorageView[]; admin: boolean })
 
 /** `one folder for all, read only, a default of yours`. */
 export function access(storage: StorageView): string {
-  const words = [storage.share ? 'one folder for all' : 'a folder for each user'];
-  if (storage.readOnly) words.push('read only');
-  if (storage.default) words.push('a default of yours');
+  const words = [storage.share ? texts.oneFolder : texts.ownFolders];
+  if (storage.readOnly) words.push(texts.readOnlyWord);
+  if (storage.default) words.push(texts.aDefault);
   return words.join(', ');
 }

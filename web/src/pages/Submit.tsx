@@ -25,6 +25,8 @@ import { NEW_JOB, requestKey, toYaml, type JobForm } from '../lib/jobform';
 import { submitLine } from '../lib/cli';
 import { rolesOf } from '../lib/jobmore';
 import { codeOf, edited, formable } from '../lib/jobtext';
+import { submit as texts } from '../texts/english/submit';
+import { fill, filled } from '../texts/fill';
 
 /** What a file that was kept has in the place of a secret. */
 const MASK = '******';
@@ -50,7 +52,7 @@ export function Submit() {
   const key = useRef({ text: '', key: '' });
   const editor = useRef<EditorHandle>(null);
   const { checked, problems, error } = useValidation(text, given);
-  useTitle('Submit');
+  useTitle(texts.submit);
 
   const [original, setOriginal] = useState<unknown>(null);
   useEffect(() => {
@@ -134,12 +136,12 @@ export function Submit() {
   return (
     <section className="pt-5">
       <div className="flex flex-wrap items-center gap-3">
-        <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
+        <h1 className="text-xl font-semibold tracking-tight">{texts.submitAJob}</h1>
         <Link to="/notebook" className="link text-sm">
-          Start a notebook
+          {texts.startANotebook}
         </Link>
         <Link to="/templates" className="link text-sm">
-          Begin with a template
+          {texts.beginTemplate}
         </Link>
       </div>
       {original !== null && <Fault error={original} />}
@@ -151,10 +153,10 @@ export function Submit() {
         }}
       >
         <div className="min-w-0">
-          <Part title="The whole job" told="The same for all roles.">
+          <Part title={texts.theWholeJob} told={texts.sameAllRoles}>
             <JobFields form={form} disabled={shut} onChange={change} />
           </Part>
-          <Part title={role ? `Role ${role}` : 'Role'} told="For the chosen role alone.">
+          <Part title={role ? fill(texts.roleNamed, { role }) : texts.role} told={texts.chosenRoleAlone}>
             {reads === 'yes' && (
               <RoleChoice
                 roles={roles}
@@ -170,14 +172,14 @@ export function Submit() {
             <RoleFields form={form} disabled={shut} onChange={change} />
             <MoreFields groups={ROLE_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
           </Part>
-          <Part title="More of the whole job" told="The same for all roles.">
+          <Part title={texts.moreWholeJob} told={texts.sameAllRoles}>
             <MoreFields groups={JOB_GROUPS} text={text} role={role} disabled={shut} onText={edit} />
           </Part>
           <CodeFolder onCode={takeCode} onBusy={setSendsCode} unused={given.codeSaid !== codeOf(text)} />
           <WhyGreyed more={more} mistaken={reads === 'unread' || (!follows && problems.length > 0)} />
         </div>
         <div className="flex min-w-0 flex-col gap-3 lg:sticky lg:top-16 lg:h-[calc(100dvh-6rem)] lg:min-h-[28rem] lg:self-start lg:overflow-y-auto lg:p-0.5">
-          <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={send} />
+          <YamlEditor ref={editor} label={texts.jobFileYaml} value={text} onChange={edit} problems={problems} onSubmit={send} />
           <Beside given={given} secrets={text.includes(MASK)} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
           <LeftOut notes={current ? checked.notes : []} />
@@ -189,13 +191,13 @@ export function Submit() {
           {submit.error && <Refused error={submit.error} again={(options) => submit.mutate(options)} />}
           <div className="flex flex-wrap items-center gap-2">
             <button type="submit" className="btn btn-main !h-9 !px-5" disabled={submit.isPending || sendsCode}>
-              {submit.isPending ? 'Submitting' : 'Submit'}
+              {submit.isPending ? texts.submitting : texts.submit}
             </button>
             <button type="button" className="btn !h-9" onClick={() => trial.mutate()} disabled={trial.isPending}>
-              Would it start now?
+              {texts.wouldItStart}
             </button>
             <button type="button" className="btn !h-9" onClick={() => setSharing(true)}>
-              Save as a template
+              {texts.saveTemplate}
             </button>
             <span className="grow" />
             <CommandLine line={submitLine(given)} />
@@ -225,7 +227,7 @@ function WhyGreyed({ more, mistaken }: { more: boolean; mistaken: boolean }) {
   if (!more && !mistaken) return null;
   return (
     <p role="status" className="pt-3 text-sm text-muted">
-      {more ? 'The file says more than this form can show. It is submitted as it is written.' : 'The form shows the file once its mistakes are corrected.'}
+      {more ? texts.fileSaysMore : texts.formShowsFile}
     </p>
   );
 }
@@ -237,16 +239,16 @@ function Beside({ given, secrets, onDrop }: { given: Given; secrets: boolean; on
     <>
       {parameters.length > 0 && (
         <p className="flex flex-wrap items-baseline gap-x-2 text-xs text-muted">
-          <span>Submitted with</span>
+          <span>{texts.submittedWith}</span>
           <code className="font-mono break-all">{parameters.map(([name, value]) => `--set ${name}=${value}`).join(' ')}</code>
           <button type="button" className="link" onClick={onDrop}>
-            Take the file&apos;s own
+            {texts.takeFilesOwn}
           </button>
         </p>
       )}
       {secrets && given.from && (
         <p className="text-xs text-muted">
-          <code className="font-mono">{MASK}</code> stands for a secret; it is filled in from the job cloned.
+          {filled(texts.standsSecretFilled, { MASK: <code className="font-mono">{MASK}</code> })}
         </p>
       )}
     </>
@@ -257,7 +259,7 @@ function Verdict({ problems, valid, current, onPick }: { problems: Problem[]; va
   if (problems.length === 0)
     return (
       <p role="status" className="text-xs text-muted">
-        {valid && current ? <span className="text-accent">✓ The file is valid.</span> : 'Checking the file'}
+        {valid && current ? <span className="text-accent">{texts.fileValid}</span> : texts.checkingTheFile}
       </p>
     );
   return <Problems problems={problems} onPick={onPick} />;
@@ -267,7 +269,7 @@ function Verdict({ problems, valid, current, onPick }: { problems: Problem[]; va
 function LeftOut({ notes }: { notes: readonly string[] }) {
   if (notes.length === 0) return null;
   return (
-    <ul aria-label="Left out of the file" className="border-l-[3px] border-wait bg-wait-ground px-4 py-2 text-sm">
+    <ul aria-label={texts.leftOutFile} className="border-l-[3px] border-wait bg-wait-ground px-4 py-2 text-sm">
       {notes.map((note) => (
         <li key={note}>{note}</li>
       ))}
@@ -289,12 +291,12 @@ function Refused({ error, again }: { error: Error; again: (options: Options) => 
       <Fault error={asButton(error)} />
       {code === 'impossible-request' && (
         <button type="button" className="btn mb-3" onClick={() => again({ waitForCapacity: true })}>
-          Submit it all the same; it waits until it can run
+          {texts.submitAllSame}
         </button>
       )}
       {code === 'no-container-runtime' && (
         <button type="button" className="btn mb-3" onClick={() => again({ noImage: true })}>
-          Submit it without the image
+          {texts.submitWithoutImage}
         </button>
       )}
     </>

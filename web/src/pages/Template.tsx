@@ -10,6 +10,8 @@ import { Fault, Skeleton } from '../components/Notices';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { audience, fileOf, pictureAddresses, pictureAt, restOf } from '../lib/templates';
+import { templates as texts } from '../texts/english/templates';
+import { fill, filled } from '../texts/fill';
 
 const route = getRouteApi('/frame/templates/$kind/$name');
 
@@ -39,35 +41,34 @@ function Shown({ kind, of }: { kind: string; of: TemplateDetail }) {
     <section className="pt-5">
       <p className="text-xs">
         <Link to="/templates" className="link">
-          Templates
+          {texts.templates}
         </Link>
       </p>
       <div className="flex flex-wrap items-center gap-3 pt-1">
         <h1 className="min-w-0 text-xl font-semibold tracking-tight break-words">{item.name}</h1>
         <span className="grow" />
         {versions.length > 1 && (
-          <select aria-label="Version" className="field !w-auto" value={String(item.version)} onChange={(event) => void navigate({ search: { version: event.target.value === versions[0] ? undefined : event.target.value } })}>
+          <select aria-label={texts.version} className="field !w-auto" value={String(item.version)} onChange={(event) => void navigate({ search: { version: event.target.value === versions[0] ? undefined : event.target.value } })}>
             {versions.map((each, at) => (
               <option key={each} value={each}>
-                {at === 0 ? 'latest version' : each.slice(0, 8)}
+                {at === 0 ? texts.latestVersion : each.slice(0, 8)}
               </option>
             ))}
           </select>
         )}
         {file && (
           <Link to="/submit" search={{ template: `${kind}/${item.name}` }} className="btn btn-main">
-            Start a job from it
+            {texts.startJobFrom}
           </Link>
         )}
         {of.mayChange && (
           <button type="button" className="btn btn-grave" onClick={() => setDeleting(true)}>
-            Delete
+            {texts.delete}
           </button>
         )}
       </div>
       <p className="pt-1 text-sm text-muted">
-        {kind} by {item.contributor || of.owner}, shared by {of.owner} <Ago at={of.changedAt} />, for {audience(item)}
-        {[...(item.categories ?? []), ...(item.tags ?? [])].map((each) => ` · ${each}`)}
+        {filled(texts.shared, { kind, contributor: item.contributor || of.owner, owner: of.owner, time: <Ago at={of.changedAt} />, item: audience(item), value: [...(item.categories ?? []), ...(item.tags ?? [])].map((each) => ` · ${each}`) })}
       </p>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-5 pt-4 lg:grid-cols-2">
         <div className="min-w-0 space-y-4">
@@ -76,8 +77,8 @@ function Shown({ kind, of }: { kind: string; of: TemplateDetail }) {
           {item.introduction && <Markdown text={item.introduction} pictures={item.pictures} />}
         </div>
         <div className="min-w-0 space-y-4">
-          {file && <Text title="Job file" text={file} />}
-          {rest && <Text title="Beside it" text={rest} />}
+          {file && <Text title={texts.jobFile} text={file} />}
+          {rest && <Text title={texts.besideIt} text={rest} />}
         </div>
       </div>
       {deleting && <DeleteTemplate kind={kind} name={item.name} onClose={() => setDeleting(false)} />}
@@ -89,7 +90,7 @@ function Shown({ kind, of }: { kind: string; of: TemplateDetail }) {
 function Gallery({ of: { item } }: { of: TemplateDetail }) {
   const named = new Set(pictureAddresses(item.introduction ?? ''));
   const more = Object.keys(item.pictures ?? {}).filter((address) => !named.has(address) && pictureAt(address, item.pictures));
-  return more.map((address) => <img key={address} src={pictureAt(address, item.pictures)} alt={`Picture of ${item.name}`} className="max-w-full rounded-[4px] border border-line" />);
+  return more.map((address) => <img key={address} src={pictureAt(address, item.pictures)} alt={fill(texts.pictureOf, { name: item.name })} className="max-w-full rounded-[4px] border border-line" />);
 }
 
 function Text({ title, text }: { title: string; text: string }) {
@@ -114,8 +115,8 @@ function DeleteTemplate({ kind, name, onClose }: { kind: string; name: string; o
     },
   });
   return (
-    <FormDialog title={`Delete ${name}?`} word="Delete" grave pending={act.isPending} error={act.error} onSubmit={() => act.mutate()} onClose={onClose}>
-      <p className="text-sm text-muted">The template goes with all its versions. Jobs that were started from it stay.</p>
+    <FormDialog title={fill(texts.deleteNamed, { name })} word={texts.delete} grave pending={act.isPending} error={act.error} onSubmit={() => act.mutate()} onClose={onClose}>
+      <p className="text-sm text-muted">{texts.templateGoesAll}</p>
     </FormDialog>
   );
 }

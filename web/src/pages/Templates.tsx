@@ -10,14 +10,11 @@ import { SearchField } from '../components/SearchField';
 import { useSettled } from '../components/useSettled';
 import { useTitle } from '../components/useTitle';
 import { audience, KINDS } from '../lib/templates';
+import { templates as texts } from '../texts/english/templates';
+import { fill, filled, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/templates');
-const WHOSE = [
-  ['', "everybody's, your groups' and yours"],
-  ['mine', 'yours'],
-  ['groups', "your groups'"],
-  ['everybody', "everybody's"],
-] as const;
+const WHOSE = ['', 'mine', 'groups', 'everybody'] as const;
 
 export function Templates() {
   const filter = route.useSearch();
@@ -26,7 +23,7 @@ export function Templates() {
   const [importing, setImporting] = useState(false);
   const settled = useSettled(text);
   const list = useQuery(templates(filter));
-  useTitle('Templates');
+  useTitle(texts.templates);
   const change = (next: TemplateFilter) => void navigate({ search: { ...filter, page: undefined, ...next }, replace: true });
   useEffect(() => {
     if (settled !== (filter.q ?? '')) change({ q: settled || undefined });
@@ -37,24 +34,24 @@ export function Templates() {
   return (
     <section className="pt-5">
       <div className="flex flex-wrap items-center gap-3">
-        <h1 className="text-xl font-semibold tracking-tight">Templates</h1>
+        <h1 className="text-xl font-semibold tracking-tight">{texts.templates}</h1>
         <span className="grow" />
         <button type="button" className="btn" onClick={() => setImporting(true)}>
-          Import items
+          {texts.importItems}
         </button>
       </div>
       <div role="search" className="flex flex-wrap items-center gap-2 py-3">
-        <SearchField label="Search templates by their words" hint="Search by words" value={text} onChange={setText} />
-        <select aria-label="Type" className="field !w-auto" value={filter.kind ?? ''} onChange={(event) => change({ kind: event.target.value || undefined })}>
-          <option value="">all types</option>
+        <SearchField label={texts.searchTemplatesTheir} hint={texts.searchByWords} value={text} onChange={setText} />
+        <select aria-label={texts.type} className="field !w-auto" value={filter.kind ?? ''} onChange={(event) => change({ kind: event.target.value || undefined })}>
+          <option value="">{texts.allTypes}</option>
           {KINDS.map((kind) => (
             <option key={kind}>{kind}</option>
           ))}
         </select>
-        <select aria-label="Whose" className="field !w-auto max-w-full" value={filter.whose ?? ''} onChange={(event) => change({ whose: event.target.value || undefined })}>
-          {WHOSE.map(([value, words]) => (
+        <select aria-label={texts.whose} className="field !w-auto max-w-full" value={filter.whose ?? ''} onChange={(event) => change({ whose: event.target.value || undefined })}>
+          {WHOSE.map((value) => (
             <option key={value} value={value}>
-              {words}
+              {texts.audiences[value || 'all']}
             </option>
           ))}
         </select>
@@ -62,11 +59,11 @@ export function Templates() {
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && <Skeleton rows={5} />}
       {list.data && found.length === 0 && (
-        <Empty title={narrowed ? 'No template has all of that' : 'Nobody shares a template yet'}>
-          A template is a job file with a text and pictures. <Link to="/submit" className="link">Submit</Link> saves a file as one, and items of OpenPAI&apos;s marketplace are imported here.
+        <Empty title={narrowed ? texts.templateHasAll : texts.nobodySharesTemplate}>
+          {filled(texts.templateJobFile, { link: <Link to="/submit" className="link">{texts.submit}</Link> })}
         </Empty>
       )}
-      <ul aria-label="Templates" className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-3 xl:grid-cols-4">
+      <ul aria-label={texts.templates} className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-3 xl:grid-cols-4">
         {found.map((each) => (
           <Card key={`${each.type}/${each.name}`} of={each} />
         ))}
@@ -94,11 +91,11 @@ function Card({ of }: { of: TemplateLine }) {
             {of.name}
           </Link>
         </h2>
-        <p className="line-clamp-3 text-sm text-muted">{of.description || 'No description.'}</p>
+        <p className="line-clamp-3 text-sm text-muted">{of.description || texts.noDescription}</p>
         <p className="mt-auto truncate pt-2 text-xs text-muted">
-          {of.type} by {of.contributor}
-          {of.contributor !== of.owner && `, shared by ${of.owner}`}
-          {!of.isPublic && ` · for ${audience(of)}`}
+          {fill(texts.by, { type: of.type, contributor: of.contributor })}
+          {of.contributor !== of.owner && fill(texts.sharedBy, { owner: of.owner })}
+          {!of.isPublic && fill(texts.for, { of: audience(of) })}
         </p>
         {of.tags.length > 0 && <p className="truncate text-xs text-muted">{of.tags.join(' · ')}</p>}
       </div>
@@ -110,13 +107,13 @@ function Pages({ at, size, total, onChange }: { at: number; size: number; total:
   if (total <= size && at === 1) return null;
   const last = Math.max(1, Math.ceil(total / size));
   return (
-    <nav aria-label="Pages of templates" className="flex items-center gap-3 pt-4 text-sm">
+    <nav aria-label={texts.pagesOfTemplates} className="flex items-center gap-3 pt-4 text-sm">
       <button type="button" className="btn" disabled={at <= 1} onClick={() => onChange(at - 1)}>
-        Before
+        {texts.before}
       </button>
-      <span className="text-muted">{`Page ${at} of ${last}, ${total.toLocaleString('en')} templates`}</span>
+      <span className="text-muted">{fill(texts.pageOfTemplates, { at, last, total: number(total) })}</span>
       <button type="button" className="btn" disabled={at >= last} onClick={() => onChange(at + 1)}>
-        Next
+        {texts.next}
       </button>
     </nav>
   );

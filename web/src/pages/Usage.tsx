@@ -18,6 +18,8 @@ import { serverToday } from '../lib/clock';
 import { hand } from '../lib/download';
 import { focusCsv } from '../lib/focus';
 import { asked, daysOf, isCharted, period, readBy, reportCsv, stacks, usageLine, WAYS, type By, type Charted, type Period, type Shown } from '../lib/usage';
+import { usage as texts } from '../texts/english/usage';
+import { fill, textOf } from '../texts/fill';
 
 const route = getRouteApi('/frame/usage');
 const CSV = 'text/csv;charset=utf-8';
@@ -32,22 +34,22 @@ export function Usage() {
   const whose = { ...asked(chosen), user: user || undefined, queue: queue || undefined };
   const report = useQuery(ask.usage(by, whose));
   const set = (change: Partial<typeof search>) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
-  useTitle('Usage');
+  useTitle(texts.usage);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Usage</h1>
+      <h1 className="sr-only">{texts.usage}</h1>
       <UsageTabs />
       <Choices by={by} chosen={chosen} onChange={set} />
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
       {report.data && report.data.items.length === 0 && (
-        <Empty title="Nothing was used in this time">
-          Choose a longer time, or another queue or user. What a task holds counts from its start, also while it runs.
+        <Empty title={texts.nothingWasUsed}>
+          {texts.chooseLongerTime}
         </Empty>
       )}
       {report.data && report.data.items.length > 0 && (
         <>
-          {isCharted(by) ? <Chart by={by} chosen={chosen} whose={whose} costs={report.data.currency} /> : <p className="pt-4 text-xs text-muted">Use by day is shown by user, queue and model.</p>}
+          {isCharted(by) ? <Chart by={by} chosen={chosen} whose={whose} costs={report.data.currency} /> : <p className="pt-4 text-xs text-muted">{texts.useDayShown}</p>}
           <div className="pt-4">
             <UseTable report={report.data} />
           </div>
@@ -55,7 +57,7 @@ export function Usage() {
       )}
       <div className="flex flex-wrap items-center gap-2 pt-3">
         <button type="button" className="btn" disabled={!report.data} onClick={() => report.data && hand(new Blob([reportCsv(report.data)], { type: CSV }), `usage-by-${by}-${chosen.first}-${chosen.last}.csv`)}>
-          CSV
+          {texts.csv}
         </button>
         <Focus whose={whose} chosen={chosen} />
         <span className="grow" />
@@ -78,10 +80,12 @@ function Choices({ by, chosen, onChange }: ChoicesProps) {
   return (
     <div className="flex flex-wrap items-end gap-x-3 gap-y-2 pt-3" role="search">
       <label className="space-y-1">
-        <span className="label block">Summed by</span>
+        <span className="label block">{texts.summedBy}</span>
         <select className="field !w-auto" value={by} onChange={(event) => onChange({ by: event.target.value === 'user' ? undefined : event.target.value })}>
           {WAYS.map((each) => (
-            <option key={each}>{each}</option>
+            <option key={each} value={each}>
+              {textOf(texts.by, each)}
+            </option>
           ))}
         </select>
       </label>
@@ -93,17 +97,14 @@ function Choices({ by, chosen, onChange }: ChoicesProps) {
   );
 }
 
-const SHOWN: readonly (readonly [Shown, string])[] = [
-  ['hours', 'Device-hours'],
-  ['lost', 'Lost device-hours'],
-  ['cost', 'Cost'],
-];
+const SHOWN: readonly Shown[] = ['hours', 'lost', 'cost'];
 
 function Chart({ by, chosen, whose, costs }: { by: Charted; chosen: Period; whose: ask.Asked; costs: string }) {
   const { show } = route.useSearch();
   const navigate = route.useNavigate();
-  const offered = SHOWN.filter(([each]) => each !== 'cost' || costs);
-  const [shown, word] = offered.find(([each]) => each === show) ?? offered[0]!;
+  const offered = SHOWN.filter((each) => each !== 'cost' || costs);
+  const shown = offered.find((each) => each === show) ?? offered[0]!;
+  const word = texts.charted[shown];
   const { data, error, refetch } = useQuery(ask.charges(whose, true));
   const days = useMemo(() => daysOf(chosen), [chosen]);
   const drawn = useMemo(() => stacks(data?.items ?? [], by, shown, days), [data, by, shown, days]);
@@ -111,8 +112,8 @@ function Chart({ by, chosen, whose, costs }: { by: Charted; chosen: Period; whos
   if (!data) return <Skeleton rows={4} height={30} />;
   return (
     <>
-      <div role="group" aria-label="What the chart shows" className="flex gap-1 pt-4">
-        {offered.map(([each, words]) => (
+      <div role="group" aria-label={texts.whatChartShows} className="flex gap-1 pt-4">
+        {offered.map((each) => (
           <button
             key={each}
             type="button"
@@ -120,16 +121,16 @@ function Chart({ by, chosen, whose, costs }: { by: Charted; chosen: Period; whos
             onClick={() => void navigate({ search: (now) => ({ ...now, show: each === 'hours' ? undefined : each }), replace: true })}
             className="inline-flex h-7 items-center rounded-[4px] border border-transparent px-2 text-xs text-muted hover:text-text aria-pressed:border-line-strong aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-text"
           >
-            {words}
+            {texts.charted[each]}
           </button>
         ))}
       </div>
       {drawn.length > 0 ? (
-        <UseChart stacks={drawn} days={days} by={by} what={shown === 'cost' ? `${word} in ${costs}` : word} />
+        <UseChart stacks={drawn} days={days} by={by} what={shown === 'cost' ? fill(texts.in, { word, costs }) : word} />
       ) : (
-        <p className="px-2.5 py-4 text-sm text-muted">{shown === 'lost' ? 'Nothing was lost.' : 'There is nothing to draw: no device was used.'}</p>
+        <p className="px-2.5 py-4 text-sm text-muted">{shown === 'lost' ? texts.nothingWasLost : texts.thereNothingDraw}</p>
       )}
-      {data.next && <p className="pt-1 text-xs text-wait">There are too many charges for one chart: it ends on {data.next.slice(0, 10)}. Choose a user, a queue or a shorter time.</p>}
+      {data.next && <p className="pt-1 text-xs text-wait">{fill(texts.thereTooMany, { next: data.next.slice(0, 10) })}</p>}
     </>
   );
 }
@@ -139,14 +140,14 @@ function Focus({ whose, chosen }: { whose: ask.Asked; chosen: Period }) {
   const take = useMutation({
     mutationFn: async () => {
       const found = await ask.allCharges(whose);
-      if (found.next) throw new Error(`There are too many charges for one file; it would end on ${found.next.slice(0, 10)}. Choose a shorter time.`);
+      if (found.next) throw new Error(fill(texts.thereTooManyCharges, { next: found.next.slice(0, 10) }));
       hand(new Blob([focusCsv(found.items, found.currency, location.origin)], { type: CSV }), `focus-${chosen.first}-${chosen.last}.csv`);
     },
   });
   return (
     <>
-      <button type="button" className="btn" onClick={() => take.mutate()} disabled={take.isPending} title="A line for each day, user, queue, device model and meter, with the columns of FinOps FOCUS 1.1">
-        FOCUS
+      <button type="button" className="btn" onClick={() => take.mutate()} disabled={take.isPending} title={texts.lineEachDay}>
+        {texts.focus}
       </button>
       {take.error && <Fault error={take.error} />}
     </>

@@ -13,9 +13,11 @@ import { Ago } from '../components/Time';
 import { UserDialog } from '../components/UserDialog';
 import { UserQuestion, type UserAction } from '../components/UserQuestion';
 import { useTitle } from '../components/useTitle';
-import { count } from '../lib/format';
 import { useKeys } from '../lib/keys';
 import { found } from '../lib/people';
+import { counts } from '../texts/english/counts';
+import { people as texts } from '../texts/english/people';
+import { counted, fill, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/users');
 /** Rows that are drawn before somebody asks for more. */
@@ -28,7 +30,7 @@ export function Users() {
   const [editing, setEditing] = useState<UserView | 'new' | null>(null);
   const [asking, setAsking] = useState<{ name: string; action: UserAction } | null>(null);
   const [drawn, setDrawn] = useState(DRAWN);
-  useTitle('Users');
+  useTitle(texts.users);
   useKeys({ n: () => list.data && setEditing('new') });
   const shown = found(list.data ?? [], q);
   const saved = (name: string, made: boolean) => {
@@ -37,31 +39,31 @@ export function Users() {
   };
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Users</h1>
+      <h1 className="sr-only">{texts.users}</h1>
       <PeopleTabs />
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={8} />}
       {list.data && (
         <>
           <div className="flex flex-wrap items-center gap-3 py-2.5" role="search">
-            <SearchField label="Search by name, address or group" value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
+            <SearchField label={texts.searchNameAddress} value={q} onChange={(next) => void navigate({ search: { q: next || undefined }, replace: true })} />
             <span role="status" className="text-xs text-muted">
-              {q ? `${shown.length.toLocaleString('en')} of ${count(list.data.length, 'user')}` : count(list.data.length, 'user')}
+              {q ? fill(texts.of, { shown: number(shown.length), users: counted(counts.users, list.data.length) }) : counted(counts.users, list.data.length)}
             </span>
             <span className="grow" />
             <button type="button" className="btn" onClick={() => setEditing('new')}>
-              New user
+              {texts.newUser}
             </button>
           </div>
           {shown.length === 0 ? (
-          <Empty title="No user is found" line="corral users add NAME">
-            Search by a part of a name, an address or a group. New accounts are made one by one with New user, or many at once from a file.
+          <Empty title={texts.userFound} line="corral users add NAME">
+            {texts.searchPartName}
           </Empty>
         ) : <Table users={shown.slice(0, drawn)} onEdit={setEditing} onAsk={setAsking} />}
           {shown.length > drawn && (
             <p className="pt-3">
               <button type="button" className="btn" onClick={() => setDrawn(drawn + DRAWN)}>
-                Show more
+                {texts.showMore}
               </button>
             </p>
           )}
@@ -87,14 +89,14 @@ function Table({ users, onEdit, onAsk }: TableProps) {
     <table className="grid-table">
       <thead>
         <tr>
-          <th>Name</th>
-          <th className="max-sm:hidden">Role</th>
-          <th className="max-md:hidden">Groups</th>
-          <th className="max-lg:hidden">E-mail</th>
-          <th className="num max-lg:hidden">Highest priority</th>
-          <th className="max-lg:hidden">Created</th>
+          <th>{texts.name}</th>
+          <th className="max-sm:hidden">{texts.role}</th>
+          <th className="max-md:hidden">{texts.groups}</th>
+          <th className="max-lg:hidden">{texts.eMail}</th>
+          <th className="num max-lg:hidden">{texts.highestPriority}</th>
+          <th className="max-lg:hidden">{texts.created}</th>
           <th>
-            <span className="sr-only">Actions</span>
+            <span className="sr-only">{texts.actions}</span>
           </th>
         </tr>
       </thead>
@@ -103,10 +105,10 @@ function Table({ users, onEdit, onAsk }: TableProps) {
           <tr key={user.name} data-user={user.name} className="hover:bg-sunken">
             <td className="max-w-40 truncate">
               <span className="font-medium">{user.name}</span>
-              {user.disabled && <span className="pl-2 text-xs text-wait">disabled</span>}
+              {user.disabled && <span className="pl-2 text-xs text-wait">{texts.disabled}</span>}
             </td>
-            <td className="text-muted max-sm:hidden">{user.role === 'admin' ? 'administrator' : 'user'}</td>
-            <td className="max-w-60 truncate max-md:hidden">{user.groups.join(', ') || <span className="text-muted">default</span>}</td>
+            <td className="text-muted max-sm:hidden">{user.role === 'admin' ? texts.administrator : texts.user}</td>
+            <td className="max-w-60 truncate max-md:hidden">{user.groups.join(', ') || <span className="text-muted">{texts.default}</span>}</td>
             <td className="max-w-60 truncate text-muted max-lg:hidden">{user.email || '–'}</td>
             <td className="num text-muted max-lg:hidden">{user.maxPriority ?? '–'}</td>
             <td className="text-muted max-lg:hidden">
@@ -114,10 +116,10 @@ function Table({ users, onEdit, onAsk }: TableProps) {
             </td>
             <td>
               <span className="flex flex-wrap justify-end gap-x-3">
-                <Word word="edit" name={user.name} onClick={() => onEdit(user)} />
-                <Word word="link" name={user.name} onClick={() => onAsk({ name: user.name, action: 'link' })} />
-                <Word word={user.disabled ? 'enable' : 'disable'} name={user.name} onClick={() => onAsk({ name: user.name, action: user.disabled ? 'enable' : 'disable' })} />
-                <Word word="delete" grave name={user.name} onClick={() => onAsk({ name: user.name, action: 'delete' })} />
+                <Word action="edit" name={user.name} onClick={() => onEdit(user)} />
+                <Word action="link" name={user.name} onClick={() => onAsk({ name: user.name, action: 'link' })} />
+                <Word action={user.disabled ? 'enable' : 'disable'} name={user.name} onClick={() => onAsk({ name: user.name, action: user.disabled ? 'enable' : 'disable' })} />
+                <Word action="delete" grave name={user.name} onClick={() => onAsk({ name: user.name, action: 'delete' })} />
               </span>
             </td>
           </tr>
@@ -127,12 +129,10 @@ function Table({ users, onEdit, onAsk }: TableProps) {
   );
 }
 
-const NAMES: Record<string, string> = { edit: 'Edit', link: 'Make a sign-in link for', disable: 'Disable', enable: 'Enable', delete: 'Delete' };
-
-function Word({ word, name, grave = false, onClick }: { word: string; name: string; grave?: boolean; onClick: () => void }) {
+function Word({ action, name, grave = false, onClick }: { action: keyof typeof texts.rowActions; name: string; grave?: boolean; onClick: () => void }) {
   return (
-    <button type="button" className={`link ${grave ? '!text-fail' : ''}`} aria-label={`${NAMES[word]} ${name}`} onClick={onClick}>
-      {word}
+    <button type="button" className={`link ${grave ? '!text-fail' : ''}`} aria-label={fill(texts.rowActionsOf[action], { name })} onClick={onClick}>
+      {texts.rowActions[action]}
     </button>
   );
 }

@@ -11,6 +11,8 @@ import { PeopleTabs } from '../components/PeopleTabs';
 import { useSettled } from '../components/useSettled';
 import { useTitle } from '../components/useTitle';
 import { actionWord, appliable, counts, linksText, unsendable } from '../lib/people';
+import { people as texts } from '../texts/english/people';
+import { fill, filled } from '../texts/fill';
 
 const CSV = { 'Content-Type': 'text/csv' };
 const EXAMPLE = 'name,role,groups,email,disabled\nada,user,vision,ada@example.org,no\n';
@@ -23,7 +25,7 @@ export function UsersBatch() {
   const [text, setText] = useState('');
   const [links, setLinks] = useState(true);
   const settled = useSettled(text);
-  useTitle('Many users at once');
+  useTitle(texts.manyUsersOnce);
   const wrong = unsendable(text);
   const trial = useQuery({
     queryKey: ['users', 'batch', settled],
@@ -43,7 +45,7 @@ export function UsersBatch() {
   const current = !wrong && settled === text && !trial.isPlaceholderData ? trial.data : undefined;
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Many users at once</h1>
+      <h1 className="sr-only">{texts.manyUsersOnce}</h1>
       <PeopleTabs />
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 pt-4 lg:grid-cols-2">
         <form
@@ -56,15 +58,15 @@ export function UsersBatch() {
           <Explained onExample={() => setText(EXAMPLE)} />
           <FileChoice onText={setText} />
           <label className="block space-y-1">
-            <span className="label">The list, as CSV</span>
+            <span className="label">{texts.listCsv}</span>
             <textarea className="field !h-72 py-2 font-mono text-xs leading-5" spellCheck={false} value={text} onChange={(event) => setText(event.target.value)} placeholder={EXAMPLE} />
           </label>
           <Tick checked={links} onChange={setLinks}>
-            Make a sign-in link for each new account
+            {texts.makeSignLink}
           </Tick>
           <div className="flex flex-wrap items-center gap-2">
             <button type="submit" className="btn btn-main !h-9" disabled={!current || !appliable(current) || apply.isPending}>
-              Apply the list
+              {texts.applyTheList}
             </button>
             <span className="grow" />
             <CommandLine line="corral users import FILE --dry-run" />
@@ -77,21 +79,22 @@ export function UsersBatch() {
           {!wrong && trial.error && <Fault error={trial.error} />}
           {!wrong && trial.isPending && <Skeleton rows={4} />}
           {!wrong && trial.data && !trial.error && <Preview batch={trial.data} />}
-          {!text && !apply.data && <p className="text-sm text-muted">What each line would do is shown here before anything is done.</p>}
+          {!text && !apply.data && <p className="text-sm text-muted">{texts.whatEachLine}</p>}
         </div>
       </div>
     </section>
   );
 }
 
+/** Columns of a list, and how a cell changes the groups that an account has. */
+const [NAME, ROLE, GROUPS, EMAIL, DISABLED, CHANGE] = ['name', 'role', 'groups', 'email', 'disabled', '+a -b'];
+
 function Explained({ onExample }: { onExample: () => void }) {
   return (
     <p className="max-w-[65ch] text-sm text-muted">
-      The first line names the columns: <code>name</code>, and any of <code>role</code>, <code>groups</code>, <code>email</code> and <code>disabled</code>. An
-      empty cell leaves what is there. Groups have blanks between them; <code>+a -b</code> changes the ones that an account has.{' '}
-      <button type="button" className="link" onClick={onExample}>
-        Begin with an example
-      </button>
+      {filled(texts.firstLineNames, { name: <code>{NAME}</code>, role: <code>{ROLE}</code>, groups: <code>{GROUPS}</code>, email: <code>{EMAIL}</code>, disabled: <code>{DISABLED}</code>, change: <code>{CHANGE}</code>, example: <button type="button" className="link" onClick={onExample}>
+        {texts.beginExample}
+      </button> })}
     </p>
   );
 }
@@ -99,7 +102,7 @@ function Explained({ onExample }: { onExample: () => void }) {
 function FileChoice({ onText }: { onText: (text: string) => void }) {
   return (
     <label className="block space-y-1">
-      <span className="label">From a file</span>
+      <span className="label">{texts.fromAFile}</span>
       <input
         type="file"
         accept=".csv,text/csv"
@@ -117,8 +120,8 @@ function Preview({ batch }: { batch: Batch }) {
   return (
     <>
       <p role="status" className="pb-1 text-sm font-medium">
-        {counts(batch) || 'The list has no lines.'}
-        {batch.lines.some((line) => line.action === 'refused') && <span className="font-normal text-fail"> – nothing is applied until no line is refused</span>}
+        {counts(batch) || texts.listHasLines}
+        {batch.lines.some((line) => line.action === 'refused') && <span className="font-normal text-fail"> {texts.nothingAppliedUntil}</span>}
       </p>
       <Lines batch={batch} />
     </>
@@ -127,14 +130,14 @@ function Preview({ batch }: { batch: Batch }) {
 
 function Lines({ batch }: { batch: Batch }) {
   return (
-    <div className="max-h-[70vh] overflow-y-auto" tabIndex={0} role="region" aria-label="What each line does">
+    <div className="max-h-[70vh] overflow-y-auto" tabIndex={0} role="region" aria-label={texts.whatEachLineDoes}>
       <table className="grid-table">
         <thead>
           <tr>
-            <th className="num">Line</th>
-            <th>Name</th>
-            <th>Is</th>
-            <th>What changes, or why it is refused</th>
+            <th className="num">{texts.line}</th>
+            <th>{texts.name}</th>
+            <th>{texts.is}</th>
+            <th>{texts.whatChangesWhy}</th>
           </tr>
         </thead>
         <tbody>
@@ -156,15 +159,15 @@ function Done({ batch }: { batch: Batch }) {
   const text = linksText(batch, location.origin);
   return (
     <div role="status" className="border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
-      <p className="font-medium">The list is applied: {counts(batch)}.</p>
+      <p className="font-medium">{fill(texts.listApplied, { batch: counts(batch) })}</p>
       {text && (
         <>
-          <p className="py-1">This is the only time that the sign-in links are shown.</p>
-          <pre tabIndex={0} aria-label="Sign-in links" className="max-h-60 overflow-auto font-mono text-xs">
+          <p className="py-1">{texts.timeSignLinks}</p>
+          <pre tabIndex={0} aria-label={texts.signInLinks} className="max-h-60 overflow-auto font-mono text-xs">
             {text}
           </pre>
           <a className="link" download="sign-in-links.csv" href={`data:text/csv;charset=utf-8,${encodeURIComponent(text)}`}>
-            Save them as a file
+            {texts.saveThemFile}
           </a>
         </>
       )}

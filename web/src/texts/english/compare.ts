@@ -1,0 +1,41 @@
+/** The texts of two jobs beside each other. */
+
+import { part } from '../language';
+
+export const compare = part('compare', {
+  compareJobs: 'Compare jobs',
+  chooseJobCompared: 'Choose the job that {name} is compared with.',
+  chooseFirstTwo: 'Choose the first of two jobs.',
+  searchJobsName: 'Search jobs by name or id',
+  jobsCompare: 'Jobs to compare with',
+  otherJobCalled: 'No other job is called so',
+  showNewestJobs: 'Show the newest jobs',
+  searchPartJobs: "Search by a part of a job's name or the beginning of its id. {button}",
+  documents: 'Documents',
+  compareAnotherJob: 'Compare with another job',
+  swapThem: 'Swap them',
+  facts: 'Facts',
+  figuresOverEach: 'Figures over each other',
+  eachFromStart: 'each from the start of its job',
+  neitherJobHas: 'Neither job has figures. Programs report them with corral.report, and running tasks are measured.',
+  whatTheirTasks: 'What their tasks take',
+  to: '{low} to {high}',
+  figures: {
+    state: 'State',
+    exit: 'Exit',
+    user: 'User',
+    queue: 'Queue',
+    priority: 'Priority',
+    tasks: 'Tasks',
+    devices: 'Devices',
+    waited: 'Waited',
+    ran: 'Ran',
+    retries: 'Retries',
+    tags: 'Tags',
+    submitted: 'Submitted',
+  },
+  exitOf: '{phrase} ({code})',
+  last: '{job}: last {value}',
+  none: '{job}: nothing',
+  curves: '{name}: {curves}',
+});

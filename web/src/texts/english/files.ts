@@ -1,0 +1,37 @@
+/** The texts of tables of files, their previews and a job's outputs. */
+
+import { part } from '../language';
+
+export const files = part('files', {
+  jobNamesPlace: 'This job names no place for results',
+  jobFileKeeps: 'A job file with {code} or {code2} keeps files that are looked at here.',
+  outputs: 'Outputs',
+  inTheStorage: 'in the storage {storage}',
+  jobHasKept: "The job has kept nothing in it yet. Outputs are copied when a task's command has ended.",
+  filesShownHere: 'Its files are not shown here',
+  close: 'Close',
+  nothingFolder: 'Nothing is in this folder',
+  files: 'Files',
+  name: 'Name',
+  size: 'Size',
+  changed: 'Changed',
+  preview: 'Preview',
+  show: 'Show {name}',
+  showRow: 'show',
+  loading: 'Loading',
+  showMore: 'Show more',
+  folder: 'Folder',
+  linksFollowedHere: 'Links are not followed here',
+  linkNotFollowed: 'link, not followed',
+  neitherFileNor: 'neither file nor folder',
+  previewOf: 'Preview of {name}',
+  fetch: 'Fetch',
+  partFileFetch: 'This is a part of the file. Fetch it for all of it.',
+  fileNeitherText: 'This file is neither text nor a picture that is shown here. Fetch it to look at it.',
+  fileEmpty: 'The file is empty.',
+  textOf: 'Text of {path}',
+  browserCannotRead: 'The browser cannot read this picture. Fetch the file instead.',
+  thePicture: 'The picture {path}',
+  rowsOf: 'Rows of {name}',
+  fetchNamed: 'Fetch {name}',
+});
