@@ -63,7 +63,7 @@ def test_a_reservation_is_the_one_that_a_search_finds(policy: Policy, monkeypatc
 
     monkeypatch.setattr(queue_head, "reserve", bounded)
     monkeypatch.setattr(queue_head, "reserve_as_foreseen", known)
-    for seed in range(at_least(2, 8)):
+    for seed in range(at_least(4, 8)):
         told, untold = Life(machines(), policy=policy), Life(machines(), policy=policy)
         untold.cluster.future = Forgetful()
         for second in range(SECONDS):
