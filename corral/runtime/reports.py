@@ -135,6 +135,9 @@ class Reports:
         self._attempt, self._sources = attempt, sources
         self._values: dict[str, float] = {"steps": float(steps)} if steps else {}
         self._changed_at: float | None = None
+        self._repeated: float | None = None
+        """When the values changed that were sent last and are to be sent once more: the server drops what comes soon after
+        another report."""
         self._next = -math.inf
         self._sent_at = -math.inf
         self.first_step: Callable[[], None] | None = None
@@ -151,11 +154,13 @@ class Reports:
             if again or any(self._values.get(name) != value for name, value in found.items()):
                 self._values |= found
                 self._changed_at = now
-        if self._changed_at is None or (now < self._next and not last):
+        changed = self._repeated if self._changed_at is None and not last else self._changed_at
+        if changed is None or (now < self._next and not last):
             return
         self._next = now + APART_SECONDS
         body: dict[str, Any] = {_camel(name): value for name, value in self._values.items()}
-        if self._report.send(body | {"attempt": self._attempt}, now - self._changed_at):
+        if self._report.send(body | {"attempt": self._attempt}, now - changed):
+            self._repeated = changed if self._changed_at is not None else None
             self._changed_at, self._sent_at = None, now
 
     @property

@@ -32,8 +32,9 @@ IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """Seconds for which a repeated submission is recognised by its idempotency key."""
 CHECKPOINT_SECONDS: Final = 5.0
 """Seconds by which a stored checkpoint of a job attempt must follow the one before."""
-REPORT_SECONDS: Final = 10.0
-"""Seconds by which a stored report of a job attempt's work must follow the one before."""
+REPORT_SECONDS: Final = 8.0
+"""Seconds by which a report of a job attempt's work must come after the stored one. Tasks send one in ten seconds, and some
+take longer on their way than others."""
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -41,6 +42,8 @@ class _Data(msgspec.Struct, rename="camel"):
 
     job_attempt: int
     report: WorkReport | None = None
+    told_at: float = 0.0
+    """When the report came; 0 in events of earlier versions."""
 
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
@@ -213,26 +216,32 @@ class JobWrites(Database):
 
         return await self._replace_latest(attempt, write, is_news)
 
-    async def work_reported(self, attempt: AttemptId, report: WorkReport, *, others: Sequence[TaskStep] = ()) -> bool:
+    async def work_reported(
+        self, attempt: AttemptId, report: WorkReport, *, others: Sequence[TaskStep] = (), told_at: float | None = None
+    ) -> bool:
         """Store what a job attempt's program says of its work, in place of what it said before.
 
-        With it go the steps that `others` of its tasks have reported meanwhile.
+        With it go the steps that `others` of its tasks have reported meanwhile. It came at `told_at`, else when it was
+        made.
 
-        False when nothing was stored: the job is gone, or its stored report is of a later attempt or less than
-        `REPORT_SECONDS` older. The first report of finished work is always stored.
+        False when nothing was stored: the job is gone, or its stored report is of a later attempt, not older, or came
+        less than `REPORT_SECONDS` before. The first report of finished work is always stored.
         """
         key = parse_attempt_id(attempt)
+        came = report.at if told_at is None else told_at
         data = {
             "jobAttempt": key.job_attempt, "role": key.role, "index": key.index, "report": msgspec.to_builtins(report),
+            "toldAt": came,
         }  # fmt: skip
         if others:
             data["others"] = msgspec.to_builtins(others)
         write = _Latest(IntentKind.WORK_REPORTED, report.at, f"{key.task} has reported its work", data)
 
         def is_news(last: _Data, last_at: float) -> bool:
-            finished = report.progress == 1 and (last.report is None or last.report.progress != 1)
-            apart = 0.0 if finished else REPORT_SECONDS
-            return _is_news(key.job_attempt, report.at, last.job_attempt, last_at, apart)
+            if report.progress == 1 and (last.report is None or last.report.progress != 1):
+                return _is_news(key.job_attempt, report.at, last.job_attempt, last_at, 0.0)
+            newer = report.at > last_at or key.job_attempt > last.job_attempt
+            return newer and _is_news(key.job_attempt, came, last.job_attempt, last.told_at or last_at, REPORT_SECONDS)
 
         return await self._replace_latest(attempt, write, is_news)
 

@@ -82,6 +82,11 @@ async def test_a_report_of_an_earlier_attempt_or_soon_after_another_is_not_store
     assert await again(0, REPORT_SECONDS, 0.5)
     assert await again(0, REPORT_SECONDS, 1.0), "finished work is always told"
     assert not await again(0, REPORT_SECONDS + 1, 1.0)
+    soon = msgspec.structs.replace(WORK, at=at + REPORT_SECONDS + 1)
+    later = at + 2 * REPORT_SECONDS
+    assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later - 0.1)
+    assert await house.store.work_reported(first_task(job, 0), soon, told_at=later), "said soon after, and told later"
+    assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later + 100), "it is known"
     await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while (await house.until(job, "running")).run.attempt == 0:

@@ -101,7 +101,7 @@ class RuntimeCalls:
         begun = record.run.started_at or record.created_at
         at, others = max(begun, report.at), self._gangs.others(key)
         report = msgspec.structs.replace(report, at=at)
-        if await self._store.work_reported(AttemptId(attempt), report, others=others):
+        if await self._store.work_reported(AttemptId(attempt), report, others=others, told_at=self._clock.now()):
             self._gangs.told(key, others)
         elif report.step is not None:
             self._gangs.note(key, report.step, at, report.steps)
