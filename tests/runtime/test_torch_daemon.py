@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.runtime import torch_daemon
+from corral.runtime import torch_daemon, torch_recorder
 from corral.runtime.torch_daemon import answer, armed
 
 REQUEST = struct.pack("<Q32s", 20, b"req") + struct.pack("<iiqi", 2, 1, 0, 4711)
@@ -88,3 +88,16 @@ def test_flight_recorders_are_on_in_the_task_s_folder_unless_the_job_says_otherw
         assert (found.group, found.value) == ("torch.backends", "corral_recorder:begin")
         assert "def begin" in (Path(ours) / "corral_recorder.py").read_text()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "own", "left"),
+    [("2.8.1", "", "2000"), ("2.9.0+cu130", "", None), ("2.15.0", "500", "500"), ("3.0", "", None)],
+)
+def test_old_names_of_variables_stay_only_where_pytorch_needs_them(
+    version: str, own: str, left: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "2000")
+    monkeypatch.setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", own or "2000")
+    torch_recorder.forget_old_names(version)
+    assert os.environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE") == left
