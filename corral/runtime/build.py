@@ -17,7 +17,7 @@ _ENTRY = '"""The runtime\'s entry."""\n\nimport sys\n\nfrom corral.runtime.__mai
 
 
 def build_runtime(target: Path, plug_ins: Iterable[str] = ()) -> Path:
-    """Write the zipapp to `target` atomically, with the sources and this Python's byte code.
+    """Write the zipapp to `target` atomically, with the sources, compressed, and this Python's byte code.
 
     `plug_ins` are modules (`corral.runtime.plug_in`), each of which is taken in with its package's other modules.
     Raises OSError, also for a plug-in that cannot be found.
@@ -32,7 +32,8 @@ def build_runtime(target: Path, plug_ins: Iterable[str] = ()) -> Path:
     temporary = target.with_suffix(f".{os.getpid()}.new")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for name, text in sources.items():
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text)
+            # Sources are read only by a Python of another version, and a ConfigMap of Kubernetes holds 1 MiB.
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED, 1)
             archive.writestr(zipfile.ZipInfo(f"{name}c", _EPOCH), _compiled(name, text))
     os.replace(temporary, target)
     return target

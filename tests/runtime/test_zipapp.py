@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
 PLUG_IN = """
@@ -67,3 +68,9 @@ def test_a_task_whose_plug_in_is_not_there_ends_with_a_sentence(tmp_path: Path) 
 def test_a_runtime_is_not_built_without_a_plug_in_that_it_should_have(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"the runtime plug-in gone\.task cannot be found"):
         build_runtime(tmp_path / "runtime.pyz", ["gone.task"])
+
+
+def test_with_the_plug_ins_of_an_engine_it_leaves_a_tenth_of_a_config_map_free(tmp_path: Path) -> None:
+    """Kubernetes takes no ConfigMap of more than 1 MiB."""
+    pyz = build_runtime(tmp_path / "runtime.pyz", runtime_modules())
+    assert pyz.stat().st_size < 0.9 * 2**20
