@@ -159,17 +159,16 @@ def _compile() -> dict[str, float]:
 
 def _hang() -> dict[str, float]:
     """A rank of NCCL that stands still: its bundle, and what the flight recorder wrote."""
-    begun = time.monotonic()
     with running_server() as server:
-        job = _submitted(server, "stuck", STUCK, profile=True, report=True, hangAfter="30s")
+        job, begun = _submitted(server, "stuck", STUCK, profile=True, report=True, hangAfter="30s"), time.monotonic()
         try:
             _wait(lambda: '"bundle"' in server.corral("profile", "hung", job, "-o", "json").stdout)
+            seconds = time.monotonic() - begun
         finally:
             _said(server, "hung", "profile", "hung", job)
             _said(server, "stuck-log", "logs", job)
             _said(server, "stuck-job", "get", job, "-o", "json")
             _said(server, "stuck-events", "events", job)
-        seconds = time.monotonic() - begun
         folder = Path(os.environ.get("CORRAL_BENCH_KEEP") or server.data.parent)
         fetch = [str(CORRAL), "profile", "hung", job, "--fetch", "latest"]
         subprocess.run(fetch, env=server.environment, cwd=folder, check=True)

@@ -55,6 +55,8 @@ def beside(told: bytes) -> dict[str, float]:
         control.start()
         try:
             while not path.exists():
+                if not control.is_alive():
+                    raise RuntimeError("control's stand-in ended before it answered")
                 time.sleep(0.05)
             alone, together, pieces = asyncio.run(_front(path))
         finally:
@@ -64,7 +66,7 @@ def beside(told: bytes) -> dict[str, float]:
         "alone-p99": _part(alone, 0.99),
         "beside-p99": _part(together, 0.99),
         "more": _part(together, 0.99) - _part(alone, 0.99),
-        "piece": pieces[-1] * 1000,
+        "piece": max(pieces, default=0.0) * 1000,
         "loop": sum(pieces) * 1000 / _PAGES,
     }
 
@@ -131,6 +133,8 @@ async def _front(path: Path) -> tuple[list[float], list[float], list[float]]:
                 found.append(await asyncio.to_thread(heard.get, True, 10 * SECONDS))
                 if read:
                     await asyncio.to_thread(reader.join)
+                    if reader.exitcode:
+                        raise RuntimeError("the page was not read")
             await asyncio.to_thread(caller.join)
     finally:
         serving.cancel()

@@ -9,8 +9,9 @@ KERNEL: Final = "kernel"
 """The trace's category of device kernels."""
 _MOST_READ: Final = 2000
 _ANONYMOUS: Final = "(anonymous namespace)::"
-_TELLS: Final = re.compile(r"\w*(?:functor|gemm|gemv|conv|attention|flash|softmax|norm)\w*", re.IGNORECASE)
-"""What tells kernels of one template apart: the operation among its arguments."""
+_WORD: Final = re.compile(r"\w+")
+_TELLS: Final = ("functor", "gemm", "gemv", "conv", "attention", "flash", "softmax", "norm")
+"""What the name of an operation contains that tells kernels of one template apart."""
 
 
 def short_kernel_name(name: str) -> str:
@@ -20,5 +21,6 @@ def short_kernel_name(name: str) -> str:
     own = plain.partition("(")[0].rpartition("::")[2].strip()
     if not own:
         return name
-    told = _TELLS.search(arguments)
-    return own if told is None or told[0] in own else f"{own}<{told[0]}>"
+    words = (found[0] for found in _WORD.finditer(arguments))
+    told = next((word for word in words if any(each in word.lower() for each in _TELLS)), "")
+    return own if told in own else f"{own}<{told}>"

@@ -76,12 +76,19 @@ def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> 
         stack[-1].extend(items)
     elif name == "SETITEM":
         value, key = stack.pop(), stack.pop()
-        stack[-1][key] = value
+        stack[-1][_key(key)] = value
     elif name == "SETITEMS":
         items = _since_mark(stack)
-        stack[-1].update(zip(items[::2], items[1::2], strict=True))
+        stack[-1].update(zip(map(_key, items[::2]), items[1::2], strict=True))
     elif name != "PROTO":
         raise ValueError(f"a plain pickle has no operation {name}")
+
+
+def _key(value: Any) -> Any:
+    """Raises TypeError for a key that is no string or number: the hash of nested tuples may never end."""
+    if not isinstance(value, (str, int)):
+        raise TypeError(value.__class__)
+    return value
 
 
 def _since_mark(stack: list[Any]) -> list[Any]:

@@ -112,9 +112,9 @@ def _event(found: dict[str, Any]) -> Event:
     told = found.get("args")
     args = told if isinstance(told, dict) else {}
     size = args.get("bytes", 0)
-    kind = _text(found.get("cat"))
+    kind, name = _text(found.get("cat")), found.get("name")
     return Event(
-        _text(short_kernel_name(str(found.get("name")))) if kind == KERNEL else _text(found.get("name")),
+        _text(short_kernel_name(name) if kind == KERNEL and isinstance(name, str) else name),
         kind,
         _text(found.get("pid")),
         _text(found.get("tid")),

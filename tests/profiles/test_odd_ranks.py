@@ -232,6 +232,8 @@ HARMFUL = {
     "too many operations": b"\x80\x02" + b"N" * 600_000 + b".",
     "too long": b"\x80\x02X" + (3 * 2**20).to_bytes(4, "little") + b"a" * (3 * 2**20) + b".",
     "a list as a key": b"\x80\x02}]Ns.",
+    "a deep tuple as a key": b"\x80\x02}N" + b"\x85" * 400_000 + b"Ns.",
+    "a doubled tuple as a key": b"\x80\x02}Nq\x00" + b"h\x00\x86q\x00" * 60 + b"Ns.",
     "two values": b"\x80\x02NN.",
 }
 

@@ -90,12 +90,12 @@ def test_an_unknown_level_is_never_possible() -> None:
     reasons = could_ever_fit(cluster(node("n1")), gang("job", role(), required="galaxy"))
     assert reasons is not None
     assert reasons.binding.code == "unknown-level"
-    assert reasons.binding.message.startswith("There is no topology level 'galaxy'; levels here are ")
+    assert reasons.binding.message.startswith('There is no topology level "galaxy"; levels here are ')
 
 
 def test_a_misspelt_level_is_answered_with_the_nearest_one_and_those_there_are() -> None:
     reasons = could_ever_fit(cluster(node("n1")), gang("job", role(), required="nodde"))
     assert reasons is not None
     said = reasons.binding.message
-    assert said.startswith("There is no topology level 'nodde'; did you mean \"node\"? Levels here are "), said
+    assert said.startswith('There is no topology level "nodde"; did you mean "node"? Levels here are '), said
     assert "node" in said.partition("Levels here are ")[2]

@@ -100,7 +100,17 @@ def has_room(folder: Path) -> bool:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         return False
     found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
+    room = min(found.f_bavail * found.f_frsize, available_memory() // 2)  # what lies there is memory
+    return room >= ROOM and not found.f_flag & os.ST_NOEXEC
+
+
+def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Bytes of memory that programs can still take; 0 where the kernel does not tell."""
+    try:
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        return 0
 
 
 @contextlib.contextmanager

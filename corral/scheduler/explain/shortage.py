@@ -178,7 +178,7 @@ def _on_engine(index: EngineIndex, ask: EngineRequest, request: GangRequest, anc
         names = ", ".join(index.tree.levels)
         near = did_you_mean(ask.unknown_level, index.tree.levels)
         hint = f"{near} Levels here are {names}." if near.endswith("?") else f"; levels here are {names}."
-        yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}{hint}")
+        yield Reason("unknown-level", f'There is no topology level "{ask.unknown_level}"{hint}')
         return
     lacking = False
     single = len(ask.parts) == 1

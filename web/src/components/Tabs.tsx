@@ -37,7 +37,7 @@ export function TabBar({ label, className = '', children }: { label: string; cla
   useEffect(look); // tabs may come and go
   return (
     <div className={`relative ${className}`}>
-      <nav aria-label={label} ref={nav} onScroll={look} className="flex gap-1 overflow-x-auto border-b border-line-strong">
+      <nav aria-label={label} ref={nav} onScroll={look} className="flex scroll-px-8 gap-1 overflow-x-auto border-b border-line-strong">
         {children}
       </nav>
       {more.left && (

@@ -21,8 +21,8 @@ const FIRST = 200;
 export function DeviceTimelinePage() {
   const { node = '', hours } = route.useSearch();
   const navigate = route.useNavigate();
-  const usual = useInfiniteQuery({ ...overview.deviceTimeline('', Number(USUAL)), enabled: !hours });
   const [first, setFirst] = useState<(typeof HOURS)[number]>(); // what was first looked at stays while time goes on
+  const usual = useInfiniteQuery({ ...overview.deviceTimeline('', Number(USUAL)), enabled: !hours && !first });
   if (usual.data && !first) setFirst(fitting(usual.data.pages[0]));
   const chosen = HOURS.find((each) => each === (hours ?? first)) ?? USUAL;
   const list = useInfiniteQuery(overview.deviceTimeline(node, Number(chosen)));

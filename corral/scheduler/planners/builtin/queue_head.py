@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation, reserve, reserve_as_foreseen
@@ -24,6 +24,10 @@ class Foreseen(NamedTuple):
     early: int
     """The counts of `Cluster.future` before the cycle: of early releases, and of all entries."""
     entries: int
+
+
+_MOST_FORESEEN: Final = 64
+"""Shapes of heads whose reservations are kept, the latest ones."""
 
 
 class LastHead(NamedTuple):
@@ -64,9 +68,12 @@ class QueueHead:
         self.refused: list[GangRequest] = []
         """The gangs that were refused while no reservation was known, first one first; one of them is the head."""
         early = trial.cluster.future.early
-        self.foreseen = {
-            shape: each for shape, each in last.foreseen.items() if each.reservation.start > now and each.early == early
-        }
+        kept = [
+            (shape, each)
+            for shape, each in last.foreseen.items()
+            if each.reservation.start > now and each.early == early
+        ]
+        self.foreseen = dict(kept[-_MOST_FORESEEN:])
         """The last reservation of each shape of heads, where it follows from running gangs alone and is still to come."""
         self._now = now
         self._last, self._last_reserved_at = last.reservation, last.reserved_at
