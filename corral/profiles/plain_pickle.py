@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _MOST_BYTES: Final = 2 * 1024 * 1024
-_MOST_OPERATIONS: Final = 500_000
-"""Some 0.5 s of processor time; 2,000 collectives with their stacks are a quarter of it."""
+_MOST_OPERATIONS: Final = 300_000
+"""Some 0.3 s of processor time; 2,000 collectives with their stacks are a third of it."""
 _CONSTANTS: Final[dict[str, Callable[[], Any]]] = {
     "EMPTY_DICT": dict,
     "EMPTY_LIST": list,
@@ -32,7 +32,7 @@ class _Mark:
 def read_plain_pickle(data: bytes) -> Any:
     """Return what a pickle of plain values holds.
 
-    Raises ValueError for any other pickle, for what is none, and for one of more than 2 MiB or 500,000 operations.
+    Raises ValueError for any other pickle, for what is none, and for one of more than 2 MiB or 300,000 operations.
     """
     if len(data) > _MOST_BYTES:
         raise ValueError("the pickle is too long")

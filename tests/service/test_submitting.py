@@ -161,7 +161,8 @@ async def test_a_level_that_no_machine_has_is_refused_when_control_says_so(
     text = job_text(more="topology: {required: rak}\n")
     error = await _refused(service, text)
     assert isinstance(error, InvalidInput) and error.code == "unknown-level"
-    assert error.message == "There is no topology level 'rak'."
+    told = "There is no topology level 'rak'. To wait for a machine that has it: --wait-for-capacity."
+    assert error.message == told
     assert (await service.submission.submit(ANN, text, wait_for_capacity=True)).created, "a machine may come with it"
 
 

@@ -46,7 +46,10 @@ def main(words: Sequence[str]) -> int:
     beside = {target: _start_target(target) for target in options.beside}
     noise = _start_noise() if options.noise else None
     memory = options.memory and has_room(MEMORY)
+    if memory:
+        forget_killed_runs(MEMORY)
     scratch = Path(tempfile.mkdtemp(prefix="crl-", dir=MEMORY if memory else None))
+    (scratch / "pid").write_text(str(os.getpid()))
     try:
         if options.stalls:
             os.environ.update(stalls.environment(scratch, options.stalls))
@@ -102,6 +105,14 @@ def has_room(folder: Path) -> bool:
     found = os.statvfs(folder)
     room = min(found.f_bavail * found.f_frsize, available_memory() // 2)  # what lies there is memory
     return room >= ROOM and not found.f_flag & os.ST_NOEXEC
+
+
+def forget_killed_runs(folder: Path) -> None:
+    """Remove what killed runs left in memory: folders whose process is gone."""
+    for left in folder.glob("crl-*/pid"):
+        with contextlib.suppress(OSError, ValueError):
+            if not Path(f"/proc/{int(left.read_text())}").exists():
+                shutil.rmtree(left.parent, ignore_errors=True)
 
 
 def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:

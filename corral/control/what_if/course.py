@@ -81,10 +81,7 @@ class Play:
     def run(self, horizon: float, looked: Callable[[], None] = lambda: None) -> Course:
         """Play to the horizon and tell what became of everything; `looked` is called after each sample."""
         self.run_while(horizon, lambda: True, looked)
-        never = self._never()
-        course = self.told()
-        course.never = never
-        return course
+        return self.told()
 
     def run_while(
         self, horizon: float, go_on: Callable[[], bool], looked: Callable[[], None] = lambda: None
@@ -107,7 +104,9 @@ class Play:
 
     def told(self) -> Course:
         """What became of everything until now; to be asked for once."""
+        never = self._never()
         course = self.tally.course(self.driver.now, self.core, self.run_times.known)
+        course.never = never
         course.arrivals = self._arrivals
         if self.stays is not None:
             course.stays, course.stays_left_out = self.stays.told()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.control.core.driver import Work
+from corral.control.forecast.courses import _played
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import play
 from corral.kernel.ids import JobId
@@ -65,6 +66,8 @@ def test_what_waits_beyond_the_horizon_is_apart_from_what_no_node_can_hold() -> 
     said = course_of(played)
     assert later not in said.starts and never not in said.starts
     assert said.never == (never,)
+    forecast = _played(played.core, (), played.driver.now, 1, lambda: True)[1]
+    assert forecast is not None and forecast.never == (never,), "the forecast is the course before in many questions"
 
 
 def test_asking_changes_nothing() -> None:
