@@ -283,7 +283,7 @@ class Simulation:
             core, now = self._driver.core, self._driver.now
             seen = [MachinesSeen(each) for each in core.machines.remembered().seen]
             recovered = self._driver.store.recovered(core.configured, core.intents.cursor, seen)
-            self._journal.checkpoint(recovered, core.launch_policy, core.machines, now)
+            self._journal.checkpoint(core, recovered, now)
 
     # ---- work
 

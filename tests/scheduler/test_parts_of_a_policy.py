@@ -366,6 +366,16 @@ def test_history_is_the_same_after_it_was_stored_and_recalled() -> None:
     assert second.cluster.history.of(job, 31.0) == first.cluster.history.of(job, 31.0)
 
 
+def test_a_job_that_waits_again_keeps_when_it_last_held_something() -> None:
+    history, again, job = History(), History(), JobId("job")
+    history.holds(job, 1000, 10.0)
+    history.released(job, 0, 40.0, wholly=True)
+    served = history.served(job)
+    assert served is not None and served.until == 40.0
+    again.recall(job, served)
+    assert again.served(job) == served
+
+
 def test_what_ended_jobs_attained_is_the_same_after_it_was_recalled() -> None:
     first, second = (Life([node("n1")]) for _ in range(2))
     for number, at in enumerate((0.0, 10.0, 25.0)):

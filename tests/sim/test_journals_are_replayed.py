@@ -69,8 +69,10 @@ def test_it_is_replayed_under_any_hash_seed(trace: Path) -> None:
         assert (found["equal"], found["whole"]) == (True, True) and found["events"] >= 180
 
 
-def test_a_replay_may_begin_at_each_checkpoint(trace: Path) -> None:
-    file = simulated(trace, "--policy", "fair")
+@pytest.mark.parametrize("words", [("fair",), ("fifo", "--node-failures", "1000"), ("shockwave",)])
+def test_a_replay_may_begin_at_each_checkpoint(trace: Path, words: tuple[str, ...]) -> None:
+    """It knows of timers that are over, and of the decision of a market that is followed."""
+    file = simulated(trace, "--policy", *words)
     with file.open("rb") as opened:
         whole = replay(opened).steps
     steps = []

@@ -14,7 +14,15 @@ from typing import Final
 import msgspec
 
 from corral.control.core.configuration import Configured
-from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, InputsLocated, InputsSought, Recovered
+from corral.control.core.inputs import (
+    ConfigurationRead,
+    CordonsRead,
+    Input,
+    InputsLocated,
+    InputsSought,
+    Recovered,
+    Underway,
+)
 from corral.control.core.intents import Intents, IntentsRead, settle
 from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.lending_ledger import Ledger, Loans
@@ -51,6 +59,7 @@ from corral.scheduler import (
     execute_plan,
     find_planner,
 )
+from corral.scheduler.policy.future_fairness import Schedule
 from corral.scheduler.preemption.over_quota import fragmenting, over_limit
 from corral.scheduler.queues.lending import lending, owned_devices
 from corral.scheduler.queues.queue_tree import QueueTree
@@ -124,6 +133,28 @@ class Core:
             job = self.world.jobs.get(loss.job)
             if job is not None and loss.at >= (job.run.placed_at or 0.0) - 0.001:
                 self.world.fold(loss)
+
+    def underway(self) -> Underway:
+        """What this core knows beside what is stored; to be asked between two steps."""
+        timers = tuple([(job, at) for at, job in sorted(self.world.timers)])
+        history = self.world.cluster.history
+        return Underway(
+            timers,
+            self.world.plan_wanted,
+            self._plan_again,
+            self._next_maintenance,
+            history.contention.remembered(),
+            history.prepared if isinstance(history.prepared, Schedule) else None,
+        )
+
+    def go_on(self, known: Underway) -> None:
+        """Decide from now on as the core that told this, and not as one after a restart."""
+        self.world.timers = [(at, job) for job, at in known.timers]
+        self.world.plan_wanted, self._plan_again = known.plan_wanted, known.plan_again
+        self._next_maintenance = known.next_maintenance
+        history = self.world.cluster.history
+        history.contention.recall(known.contention)
+        history.prepared = known.schedule
 
     @property
     def policy(self) -> Policy:

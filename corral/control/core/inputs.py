@@ -21,6 +21,7 @@ from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.states import TaskState
 from corral.model.store_writes import LiveJob
 from corral.scheduler import EngineUnknown, GuaranteeLost
+from corral.scheduler.policy.future_fairness import Schedule
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -46,6 +47,21 @@ class Recovered(msgspec.Struct, frozen=True):
     """The device-seconds that the latest ended jobs had attained, in the order of their ends."""
     losses: Sequence[GuaranteeLost] = ()
     """Those that `Core.lost_guarantees` of a core without them asks for."""
+
+
+class Underway(msgspec.Struct, frozen=True):
+    """What a core between two steps knows beside what is stored; one that begins after a restart lacks it."""
+
+    timers: tuple[tuple[JobId, float], ...] = ()
+    """The jobs that are looked at again, and when; also timers that a job no longer needs."""
+    plan_wanted: bool = True
+    plan_again: float | None = None
+    """When it plans by time alone."""
+    next_maintenance: float | None = None
+    contention: tuple[tuple[float, ...], tuple[float, ...], int] = ((), (), 0)
+    """How many jobs there were at the plans so far (`Contention`)."""
+    schedule: Schedule | None = None
+    """The decision of a market that is followed (`FutureFairness`)."""
 
 
 class ConfigurationRead(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from corral.control.journal.rules import Rules
 
 
 def core_of(begun: Begun, rules: Rules | None = None, fixed: Configured | None = None) -> Core:
-    """A core as it began, or under other `rules` or under a `fixed` configuration.
+    """A core as it began or was at a checkpoint, or one that begins under other `rules` or a `fixed` configuration.
 
     Raises InvalidInput for documents or a policy that this Corral cannot follow.
     """
@@ -20,4 +20,6 @@ def core_of(begun: Begun, rules: Rules | None = None, fixed: Configured | None =
     if fixed is not None:
         recovered = msgspec.structs.replace(recovered, configured=fixed)
     core = Core(recovered, begun.launch, Machines.recalled(begun.remembered), begun.at)
+    if begun.underway is not None and rules is None and fixed is None:
+        core.go_on(begun.underway)
     return core.fork(unexplained=True) if begun.unexplained else core

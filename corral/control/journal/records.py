@@ -9,7 +9,15 @@ from typing import Final
 import msgspec
 
 from corral.control.core.configuration import Configured, planner_settings
-from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, InputsLocated, InputsSought, Recovered
+from corral.control.core.inputs import (
+    ConfigurationRead,
+    CordonsRead,
+    Input,
+    InputsLocated,
+    InputsSought,
+    Recovered,
+    Underway,
+)
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen, Remembered
 from corral.control.journal.rules import Rules
@@ -76,10 +84,12 @@ class Begun(msgspec.Struct, frozen=True, tag="begun"):
     state: State
     unexplained: bool = False
     """Whether it finds no reasons why jobs wait, as in a simulation."""
+    underway: Underway | None = None
+    """Of a checkpoint: what the core knew beside the state; None: it was built from the state alone."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, tag="checkpoint"):
-    """The state between two steps, from which a replay can begin."""
+    """The state between two steps of a core that goes on, from which a replay can begin."""
 
     number: int
     """The step before it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import Input, Recovered
 from corral.control.core.machines import Machines
@@ -39,9 +41,17 @@ class JournalWriter:
         self._waiting = WaitingReasons(recovered.jobs)
         self._records.add(encoded(self._begun(recovered, launch, machines, now)))
 
-    def checkpoint(self, recovered: Recovered, launch: LaunchPolicy, machines: Machines, now: float) -> None:
-        """Write the state between two steps."""
-        self._records.add(encoded(Checkpoint(self.number, self._begun(recovered, launch, machines, now))))
+    def checkpoint(self, core: Core, recovered: Recovered, now: float) -> None:
+        """Write the state between two steps of a core that goes on.
+
+        A core that finds reasons to wait knows which of them it told. A checkpoint lacks that: one built from it would tell
+        them again, and store other steps. Raises ValueError for such a core; it has to be built anew, and `begin` written.
+        """
+        if not self._unexplained:
+            raise ValueError("a core that finds reasons to wait has no checkpoints")
+        begun = self._begun(recovered, core.launch_policy, core.machines, now)
+        begun = msgspec.structs.replace(begun, underway=core.underway())
+        self._records.add(encoded(Checkpoint(self.number, begun)))
 
     def step(self, core: Core, inputs: Sequence[Input], now: float) -> Batch:
         """Step a core; its inputs and a hash of the batch are written."""

@@ -41,6 +41,14 @@ class Contention:
             return float(self._count)
         return (self._until(now) - self._until(since)) / (now - since)
 
+    def remembered(self) -> tuple[tuple[float, ...], tuple[float, ...], int]:
+        """Return what `recall` takes over."""
+        return tuple(self._times), tuple(self._sums), self._count
+
+    def recall(self, known: tuple[tuple[float, ...], tuple[float, ...], int]) -> None:
+        """Take over what `remembered` told of."""
+        self._times, self._sums, self._count = list(known[0]), list(known[1]), known[2]
+
     def copy(self) -> Contention:
         """Return an independent copy."""
         twin = Contention()

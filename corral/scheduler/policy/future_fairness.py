@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
+import msgspec
+
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
 from corral.scheduler.policy.grades import grade
@@ -40,11 +42,10 @@ class Forecast(NamedTuple):
         return (self.age + self.left / self.share) / self.fair
 
 
-class _Schedule(NamedTuple):
+class Schedule(msgspec.Struct, frozen=True):
     """What the market decided; it is followed until the jobs change, at least for a round."""
 
     made_at: float
-    jobs: frozenset[JobId]
     ranks: Mapping[JobId, tuple[float, float]]
     """The class of each job, and its place in it, lowest first."""
 
@@ -77,9 +78,9 @@ class FutureFairness:
 
     def prepare(self, gangs: Sequence[GangRequest], devices: float, history: History, now: float) -> object:
         """Return the decision that is followed now: the one before, or a new one."""
-        before, jobs = history.prepared, frozenset(gang.job for gang in gangs)
-        if isinstance(before, _Schedule):
-            followed = self.followed if before.jobs == jobs else 1
+        before, jobs = history.prepared, {gang.job for gang in gangs}
+        if isinstance(before, Schedule):
+            followed = self.followed if before.ranks.keys() == jobs else 1
             if 0 <= now - before.made_at < followed * self.round_seconds:
                 return before
         traders = [self._trader(self.forecast(gang, devices, len(gangs), history, now)) for gang in gangs]
@@ -88,12 +89,12 @@ class FutureFairness:
             gang.job: self._rank(trader, rounds, devices)
             for gang, trader, rounds in zip(gangs, traders, needed, strict=True)
         }
-        return _Schedule(now, jobs, ranks)
+        return Schedule(now, ranks)
 
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the job's class, its place in it, and the submission time."""
         prepared = history.prepared
-        rank = prepared.ranks.get(gang.job) if isinstance(prepared, _Schedule) else None
+        rank = prepared.ranks.get(gang.job) if isinstance(prepared, Schedule) else None
         return (*(rank or (_NOT_SEEN, 0.0)), gang.submitted_at)
 
     def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:

@@ -231,12 +231,11 @@ class History:
         What the job holds now counts from the time up to which its service is stored.
         """
         account = self._accounts.get(job, _NEW)
-        since = served.until if account.devices else account.since
         after = account._replace(
             service=served.service_seconds,
             attained=served.device_seconds,
             starts=served.starts,
-            since=since,
+            since=served.until,
             progress=served.progress,
             throughput=MappingProxyType({(devices, nodes): speed for devices, nodes, speed in served.throughput}),
             gradient_noise=served.gradient_noise,

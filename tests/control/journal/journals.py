@@ -18,16 +18,20 @@ from tests.control.core.virtual import BEGIN, Played
 
 
 class Journaled(Played):
-    """A driver whose steps are written to a journal in memory."""
+    """A driver whose steps are written to a journal in memory.
 
-    def __init__(self, rules: Rules | None = None, **more: Any) -> None:
+    A server's core finds reasons to wait and has no checkpoints; an `unexplained` one is a simulation's.
+    """
+
+    def __init__(self, rules: Rules | None = None, *, unexplained: bool = False, **more: Any) -> None:
         rules = rules or Rules("fair")
         self.configured = Configured(rules.chosen(Configuration()))
         super().__init__(scheduling=self.configured.policy, **more)
         self.file = io.BytesIO()
         self.blocks = BlockWriter(self.file)
-        self.journal = JournalWriter(self.blocks, rules, "1.0")
+        self.journal = JournalWriter(self.blocks, rules, "1.0", unexplained=unexplained)
         self.driver.stepped = self.journal.step
+        self.driver.core = self.core.fork(unexplained=unexplained)
         begun = Recovered(self.configured, machines=(MachinesSeen(self.machines),))
         self.journal.begin(begun, self.policy, Machines(self.not_ready_seconds), BEGIN)
 
@@ -36,11 +40,12 @@ class Journaled(Played):
         machines = self.core.machines.fork()
         recovered = self.recovered()
         self.journal.begin(recovered, self.policy, machines, self.driver.now)
-        self.driver.core = Core(recovered, self.policy, machines, self.driver.now)
+        unexplained = self.core.world.queue.unexplained
+        self.driver.core = Core(recovered, self.policy, machines, self.driver.now).fork(unexplained=unexplained)
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
-        self.journal.checkpoint(self.recovered(), self.core.launch_policy, self.core.machines, self.driver.now)
+        self.journal.checkpoint(self.core, self.recovered(), self.driver.now)
 
     def recovered(self) -> Recovered:
         """What a core begins with that takes over now."""

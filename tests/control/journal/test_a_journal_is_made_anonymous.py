@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from corral.control.core.configuration import Configured
 from corral.control.core.driver import Work
-from corral.control.core.inputs import ConfigurationRead
+from corral.control.core.inputs import ConfigurationRead, Underway
 from corral.control.core.intents import IntentsRead
 from corral.control.journal.anonymous.export import UNKNOWN, anonymise
 from corral.control.journal.anonymous.names import KEY_BYTES, Found, Names, Renamed
@@ -24,6 +24,7 @@ from corral.control.journal.blocks import BlockReader, BlockWriter
 from corral.control.journal.living_on import live_on
 from corral.control.journal.records import COMMANDS, Begun, Checkpoint, Decision, Step, decoded, encoded
 from corral.control.journal.replay import Replayed, replay
+from corral.control.journal.rules import Rules
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import TaskKey
 from corral.model.configuration import configuration_of
@@ -55,7 +56,7 @@ def lived(seed: int, policy: str = "fair") -> Named:
     played.add(420.0, 50.0, dependsOn=[{"job": str(jobs[0])}, {"job": f"{MARK}-gone"}])
     played.run(450.0)
     played.disturb()
-    played.checkpoint()
+    played.begin_again()
     played.run(900.0)
     played.begin_again()
     played.run(4000.0)
@@ -87,16 +88,22 @@ def test_no_name_and_no_text_is_left_and_every_decision_is_equal(seed: int, poli
     assert list(map(shape, steps_of(file))) == list(map(shape, steps_of(played.file.getvalue())))
 
 
-def test_a_replay_may_begin_at_a_checkpoint_of_it() -> None:
-    played = Journaled()
+@pytest.mark.parametrize("policy", ["fair", "shockwave"])
+def test_a_replay_may_begin_at_a_checkpoint_of_it(policy: str) -> None:
+    played = Journaled(Rules(policy), unexplained=True)
     for number in range(6):
-        played.submit(f"{MARK}-{number}", number * 10.0, devices=1 + number % 4, work=Work(100.0))
+        played.submit(f"{MARK}-{number}", number * 10.0, devices=1 + number % 4, work=Work(100.0), maxDuration=300)
     played.run(150.0)
     played.checkpoint()
     played.run(3000.0)
     file, _ = anonymous(played)
     found = replay(io.BytesIO(file), since=BEGIN + 151.0)
     assert found.difference is None and found.first_at > BEGIN + 150.0 and found.steps > 0
+    (was,), (now,) = (
+        [each for each in map(decoded, BlockReader(io.BytesIO(data))) if isinstance(each, Checkpoint)]
+        for data in (played.file.getvalue(), file)
+    )
+    assert was.begun.underway == now.begun.underway != Underway()
 
 
 def test_another_key_gives_other_names_and_the_same_decisions() -> None:

@@ -56,9 +56,9 @@ def described() -> Configured:
     return Configured(Rules().chosen(now), now, None, frozenset({"local"}))
 
 
-def busy() -> Journaled:
+def busy(*, unexplained: bool = False) -> Journaled:
     """A journal of jobs that wait, fail, are retried and ended, on two nodes."""
-    played = Journaled()
+    played = Journaled(unexplained=unexplained)
     for number in range(6):
         work = Work(100.0 + number, code=137 if number == 3 else 0)
         played.submit(f"job-{number}", number * 10.0, devices=1 + number % 4, work=work, retryPolicy={"maxRetries": 1})
@@ -113,8 +113,13 @@ def test_a_core_that_begins_again_is_replayed() -> None:
     assert found.difference is None and found.begun == 2
 
 
+def test_a_core_that_finds_reasons_to_wait_has_no_checkpoints() -> None:
+    with pytest.raises(ValueError, match="has no checkpoints"):
+        busy().checkpoint()
+
+
 def test_a_replay_begins_at_the_last_checkpoint_before_a_time() -> None:
-    played = busy()
+    played = busy(unexplained=True)
     played.checkpoint()
     before = played.journal.number
     played.run(2000.0)

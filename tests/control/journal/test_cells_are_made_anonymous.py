@@ -114,7 +114,7 @@ def lived(seed: int, preset: str) -> NamedCells:
     played.add(410.0, 50.0, devices=2, replicas=4, priority="prod")
     played.run(450.0)
     played.disturb()
-    played.checkpoint()
+    played.begin_again()
     played.run(900.0)
     played.begin_again()
     played.run(4000.0)

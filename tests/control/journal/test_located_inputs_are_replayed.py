@@ -19,7 +19,7 @@ from tests.control.journal.journals import Journaled
 
 def lived() -> Journaled:
     """Six jobs on four nodes; the inputs of each are on a node of its own, known after a quarter of a second."""
-    played = Journaled(nodes=4)
+    played = Journaled(unexplained=True, nodes=4)
     for number in range(6):
         at = 1.0 + 100.0 * number
         job = played.submit(f"job-{number}", at, work=Work(450.0), devices=4)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought
+from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought, Underway
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen, Remembered
 from corral.control.journal.anonymous.documents import anonymous_documents, anonymous_job
@@ -41,6 +41,7 @@ from corral.model.store_writes import Intent, IntentKind, LiveJob
 from corral.runtime.error_block import END, START, told_code
 from corral.scheduler import EngineUnknown, GuaranteeLost
 from corral.scheduler.planners.hived.pod_mapping import MARK, BoundTask, read, written
+from corral.scheduler.policy.future_fairness import Schedule
 from corral.spec.priority import PRIORITY_CLASSES
 
 Rename = Callable[["Anonymous", Any], Any]
@@ -279,6 +280,8 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
     State: {
         "needed": _by(_ID), "groups": _by(_USER, _each(_GROUP)), "cordons": _by(_NODE),
     },
+    Underway: {"timers": _first(_ID)},
+    Schedule: {"ranks": _by(_ID)},
     Remembered: {
         "not_ready_since": _by(_NODE), "tainted": _taints, "following": _each(_ENGINE), "removed": _each(_NODE),
         "cordons": _by(_NODE),
