@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from corral.runtime.event_folder import Allowance, EventFolder, Point
+from corral.runtime.event_scalars import LONGEST_NAME
 from corral.runtime.server_report import ServerReport
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ SHARE = 0.02
 """The part of a core that looks may take: the pause after one is longer where it cost more."""
 MOST_TOLD = 1000
 """Values in one call."""
+MOST_VALUE = 1e308
+"""Values beyond it, or below its negative, are not told: the server takes none."""
+LONGEST_RUN = 250
+"""Characters of the name of a folder with that of a run below it, as the server takes them."""
 _MOST_WAITING = 5000
 """Values that wait for the server; of more, the oldest are dropped."""
 _MOST_BYTES = 4 * 2**20
@@ -89,7 +94,7 @@ class EventReports:
     ) -> None:
         """`now` is the clock by which the files were written."""
         self._report = ServerReport(api, "/api/v3/runtime/scalars", "scalars of event files")
-        self._attempt, self._sources, self._now = attempt, list(sources), now
+        self._attempt, self._sources, self._now = attempt, _with_names_that_fit(sources), now
         self._waiting: dict[tuple[int, str, str], _Told] = {}
         self._said = False
         self.pause = LOOK_SECONDS
@@ -129,7 +134,7 @@ class EventReports:
 
     def _take(self, name: str, points: Iterable[Point], now: float) -> None:
         for run, scalar in points:
-            if scalar.at <= now + AHEAD_SECONDS:
+            if scalar.at <= now + AHEAD_SECONDS and abs(scalar.value) <= MOST_VALUE:
                 key = int(scalar.at // STEP_SECONDS), "/".join(filter(None, (name, run))), scalar.tag
                 self._waiting.pop(key, None)
                 self._waiting[key] = _Told(scalar.at, scalar.value)
@@ -143,11 +148,11 @@ class EventReports:
         while self._waiting and not self.over:
             keys = list(self._waiting)[:MOST_TOLD]
             scalars = [
-                {"run": run, "tag": tag, "ageSeconds": now - self._waiting[key].at, "value": self._waiting[key].value}
-                for key in keys
-                for _, run, tag in (key,)
+                {"run": run, "tag": tag, "ageSeconds": max(-AHEAD_SECONDS, now - told.at), "value": told.value}
+                for _, run, tag, told in ((*key, self._waiting[key]) for key in keys)
             ]
-            if not self._report.send({"attempt": self._attempt, "scalars": scalars}, max(0.0, self._now() - now)):
+            body = {"attempt": self._attempt, "scalars": scalars}
+            if not self._report.send(body, max(0.0, self._now() - now)) and not self._report.not_taken:
                 return  # the next look tells them
             for key in keys:
                 del self._waiting[key]
@@ -161,6 +166,23 @@ class EventReports:
         what = f"a file is broken: {broken[0]}" if broken else "too many curves; the further ones are left out"
         where = each.name or "the working folder"
         print(f"corral: the event files in {where} are not read as a whole: {what}", file=sys.stderr, flush=True)
+
+
+def _with_names_that_fit(sources: Iterable[NamedSource]) -> list[NamedSource]:
+    """The folders under names that the server takes; it is said which have other ones."""
+    found: list[NamedSource] = []
+    longest = LONGEST_RUN - LONGEST_NAME - 1
+    for each in sources:
+        name = "".join(letter if letter.isprintable() else "?" for letter in each.name)
+        if len(name) > longest:
+            name = f"…{name[2 - longest :]}"
+        if name != each.name:
+            known = {other.name for other in found}
+            name = next(free for free in (name, *(f"{number}{name}" for number in range(2, 100))) if free not in known)
+            what = f"the curves of a folder of event files are called {name}, since names are short and printable."
+            print(f"corral: {what}", file=sys.stderr, flush=True)
+        found.append(NamedSource(name, each.source))
+    return found
 
 
 def watch(reports: EventReports, stop: threading.Event) -> None:
