@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from corral.runtime.event_folder import Allowance, EventFolder, Point
@@ -65,6 +65,11 @@ class Source(Protocol):
 class RemoteSource(Source, Protocol):
     """One that copies what it reads."""
 
+    trouble: str
+    """What was wrong with the last copy; "" is nothing."""
+    full: str
+    """What is said where nothing more is copied; "" is nothing."""
+
     def hurry(self) -> None:
         """Have the next look copy, whatever the time."""
         ...
@@ -96,7 +101,8 @@ class EventReports:
         self._report = ServerReport(api, "/api/v3/runtime/scalars", "scalars of event files")
         self._attempt, self._sources, self._now = attempt, _with_names_that_fit(sources), now
         self._waiting: dict[tuple[int, str, str], _Told] = {}
-        self._said = False
+        self._said: set[tuple[str, str]] = set()
+        """Folders with the kinds of trouble that were said of them."""
         self.pause = LOOK_SECONDS
         """Seconds between the last look and the next."""
 
@@ -158,14 +164,19 @@ class EventReports:
                 del self._waiting[key]
 
     def _complain(self, each: NamedSource) -> None:
-        """Say once what is wrong with files."""
-        broken = each.source.broken()
-        if self._said or not (broken or each.source.left_out):
-            return
-        self._said = True
-        what = f"a file is broken: {broken[0]}" if broken else "too many curves; the further ones are left out"
-        where = each.name or "the working folder"
-        print(f"corral: the event files in {where} are not read as a whole: {what}", file=sys.stderr, flush=True)
+        """Say once of a folder what is wrong with it, each kind of trouble by itself."""
+        found: dict[str, str] = {}
+        if isinstance(each.source, RemoteSource):
+            found |= {"copies": each.source.trouble, "full": each.source.full}
+        whole = f"the event files in {each.name or 'the working folder'} are not read as a whole"
+        if broken := each.source.broken():
+            found["broken"] = f"{whole}: a file is broken: {broken[0]}."
+        if each.source.left_out:
+            found["curves"] = f"{whole}: too many curves; the further ones are left out."
+        for kind, sentence in found.items():
+            if sentence and (each.name, kind) not in self._said:
+                self._said.add((each.name, kind))
+                print(f"corral: {sentence}", file=sys.stderr, flush=True)
 
 
 def _with_names_that_fit(sources: Iterable[NamedSource]) -> list[NamedSource]:
@@ -194,8 +205,11 @@ def watch(reports: EventReports, stop: threading.Event) -> None:
     reports.close()
 
 
-def sources_of(plan: Plan) -> list[NamedSource]:
-    """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names."""
+def sources_of(plan: Plan, env: Mapping[str, str] | None = None) -> list[NamedSource]:
+    """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names.
+
+    `env` are the variables of the command.
+    """
     given: dict[str, Any] = plan.report or {}
     in_container = bool(plan.shared or plan.entry_file)
     work = os.path.realpath(plan.work)
@@ -206,10 +220,8 @@ def sources_of(plan: Plan) -> list[NamedSource]:
         found.append(NamedSource("", EventFolder(here)))
     for name in given.get("tensorboard", ()):
         if "://" in name:
-            if plan.stage_command:
-                found.append(NamedSource(name.partition("://")[2].strip("/"), _remote(plan, name)))
-            else:
-                print(f"corral: the event files at {name} cannot be read by this task's runtime", file=sys.stderr)
+            if remote := _remote(plan, name, env):
+                found.append(NamedSource(name.partition("://")[2].strip("/"), remote))
             continue
         path = os.path.normpath(os.path.join(directory, name))
         if _is_inside(path, work) or (found and _is_inside(path, os.path.realpath(here))):
@@ -221,10 +233,28 @@ def sources_of(plan: Plan) -> list[NamedSource]:
     return found
 
 
-def _remote(plan: Plan, uri: str) -> RemoteSource:
+def _remote(plan: Plan, uri: str, env: Mapping[str, str] | None) -> RemoteSource | None:
+    """A folder at a URI, with the copies among the runtime's files for the task; None if it cannot be read."""
     from corral.runtime.remote_events import RemoteEvents  # most tasks read no remote folder
+    from corral.runtime.reports import own_folder
 
-    return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, plan.owner)
+    if not plan.stage_command:
+        print(f"corral: the event files at {uri} cannot be read by this task's runtime", file=sys.stderr, flush=True)
+        return None
+    try:
+        return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, own_folder(plan), _variables(plan, env))
+    except OSError as error:
+        what = f"the event files at {uri} are not read, as no folder for copies can be made: {error.strerror}."
+        print(f"corral: {what}", file=sys.stderr, flush=True)
+        return None
+
+
+def _variables(plan: Plan, env: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The variables of the command for a program that has the task's rights; None where it begins with others'."""
+    if env is None or plan.entry_file or plan.shared or plan.owner >= 0:
+        return None
+    found = {name: value for name, value in env.items() if name != "PYTHONPATH"}  # it has another module `corral`
+    return found | ({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {})
 
 
 def _is_inside(path: str, folder: str) -> bool:
