@@ -87,6 +87,10 @@ async def test_a_report_of_an_earlier_attempt_or_soon_after_another_is_not_store
     assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later - 0.1)
     assert await house.store.work_reported(first_task(job, 0), soon, told_at=later), "said soon after, and told later"
     assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later + 100), "it is known"
+    same, told = msgspec.structs.replace(soon, at=soon.at + 0.004), later + REPORT_SECONDS
+    assert not await house.store.work_reported(first_task(job, 0), same, told_at=told), "it is repeated"
+    other = msgspec.structs.replace(same, loss=0.25)
+    assert await house.store.work_reported(first_task(job, 0), other, told_at=told)
     await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while (await house.until(job, "running")).run.attempt == 0:
