@@ -22,7 +22,7 @@ from corral.api.client_addresses import networks
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.api.services.job_ports import JobPorts
-from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
@@ -343,6 +343,8 @@ async def _ask(client: httpx2.AsyncClient, url: str, body: Any, **more: Any) -> 
     said = answer.json()
     if answer.status_code == 503:
         raise Unavailable(said["code"], said["message"], retry_after=2)
+    if answer.status_code == 409:
+        raise Conflict(said["code"], said["message"])
     if answer.status_code >= 400:
         raise CorralError(said["code"], said["message"])
     return said

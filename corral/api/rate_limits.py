@@ -18,7 +18,9 @@ MINUTE: Final = 60.0
 REPORTS_A_MINUTE: Final = 60
 """Reports that the tasks of one job may send in a minute."""
 SCALARS_A_MINUTE: Final = 30
-"""Reports of scalars that one attempt of a task may send in a minute; the runtime sends four, and more after an absence."""
+"""Reports of scalars that one attempt of a task may send in a minute; the runtime sends four, and more after an absence.
+
+All tasks of a job together may send as many for each of them."""
 _REMEMBERED: Final = 10_000
 _WAITING: Final = 100
 """Sign-ins that may wait for others to end. Each end wakes all of them."""
@@ -129,20 +131,21 @@ class CallLimit:
         self._now = now
         self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def take(self, key: str, what: str) -> None:
-        """Count a call of this kind, or refuse it.
+    def take(self, key: str, what: str, calls: int = 0) -> None:
+        """Count a call of this kind, or refuse it. This key may have so many `calls`; 0 is as many as others.
 
         Raises TooManyRequests when the key has used up its calls.
         """
-        if not self._calls:
+        most = calls or self._calls
+        if not most:
             return
         now = self._now()
         begun, taken = self._seen.get(key, (now, 0))
         if now - begun >= self._window:
             begun, taken = now, 0
-        if taken >= self._calls:
+        if taken >= most:
             wait = max(1, math.ceil(self._window - (now - begun)))
-            message = f"Too many {what}: at most {self._calls} a minute; wait {wait} seconds and try again."
+            message = f"Too many {what}: at most {most} a minute; wait {wait} seconds and try again."
             raise TooManyRequests("too-many-calls", message, retryAfter=wait)
         self._seen[key] = (begun, taken + 1)
         self._seen.move_to_end(key)

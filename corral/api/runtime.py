@@ -10,8 +10,9 @@ from fastapi.responses import FileResponse
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.api.rate_limits import CallLimit
+from corral.api.rate_limits import SCALARS_A_MINUTE, CallLimit
 from corral.api.routers import router_of
+from corral.kernel.ids import AttemptId, JobId
 from corral.model.metrics.told_scalars import LONGEST_RUN, LONGEST_TAG, MOST_TOLD, ToldScalar
 from corral.model.runs import WorkReport
 from corral.model.views import PeersView
@@ -145,7 +146,11 @@ async def scalars(request: Request, actor: Caller) -> Json:
     """Record scalars of the event files that a task writes for TensorBoard, as curves of its job."""
     body: ScalarsBody = read_json(await request.body(), ScalarsBody)
     calls: CallLimit = request.app.state.scalars
-    calls.take(f"{actor.job}:{body.attempt}", "reports of scalars")
+
+    def count(job: JobId, tasks: int, attempt: AttemptId) -> None:
+        calls.take(job, "reports of scalars", tasks * SCALARS_A_MINUTE)
+        calls.take(attempt, "reports of scalars")
+
     told = [ToldScalar(each.run, each.tag, body.age_seconds + each.age_seconds, each.value) for each in body.scalars]
-    await service_of(request).runtime_calls.scalars_told(actor, attempt=body.attempt, scalars=told)
+    await service_of(request).runtime_calls.scalars_told(actor, attempt=body.attempt, scalars=told, count=count)
     return no_content()

@@ -39,7 +39,7 @@ from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
-from corral.control.metrics.told_scalars import CurvesOfTasks
+from corral.control.metrics.told_scalars import CurvesOfTasks, task_that_runs
 from corral.control.running_shadow import RunningShadows
 from corral.control.scheduler_views import Views
 from corral.control.server_parts import parts_of, versions_of
@@ -47,7 +47,7 @@ from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster, TaskFolders
-from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
@@ -400,9 +400,11 @@ class ControlApi:
 
     async def _scalars(self, request: Request) -> Response:
         """Take scalars that a task tells of its event files; how many were left out."""
-        await self._world_is_there()
         told = msgspec.json.decode(await request.body(), type=ToldScalars)
-        return _json(await asyncio.to_thread(self._curves.told, told))
+        task = task_that_runs((await self._world_is_there()).world.jobs, told.attempt)
+        if task is None:
+            raise Conflict("attempt-over", "No task of the job runs as this attempt; its scalars do not count.")
+        return _json(await asyncio.to_thread(self._curves.told, told, task))
 
     async def _told_metrics(self, _: Request) -> Response:
         """The metrics of the scheduler."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from corral.runtime.event_folder import Allowance, EventFolder, Point
+from corral.runtime.event_scalars import LONGEST_NAME
 from corral.runtime.server_report import ServerReport
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ SHARE = 0.02
 """The part of a core that looks may take: the pause after one is longer where it cost more."""
 MOST_TOLD = 1000
 """Values in one call."""
+MOST_VALUE = 1e308
+"""Values beyond it, or below its negative, are not told: the server takes none."""
+LONGEST_RUN = 250
+"""Characters of the name of a folder with that of a run below it, as the server takes them."""
 _MOST_WAITING = 5000
 """Values that wait for the server; of more, the oldest are dropped."""
 _MOST_BYTES = 4 * 2**20
@@ -59,6 +64,11 @@ class Source(Protocol):
 @runtime_checkable
 class RemoteSource(Source, Protocol):
     """One that copies what it reads."""
+
+    trouble: str
+    """What was wrong with the last copy; "" is nothing."""
+    full: str
+    """What is said where nothing more is copied; "" is nothing."""
 
     def hurry(self) -> None:
         """Have the next look copy, whatever the time."""
@@ -89,9 +99,10 @@ class EventReports:
     ) -> None:
         """`now` is the clock by which the files were written."""
         self._report = ServerReport(api, "/api/v3/runtime/scalars", "scalars of event files")
-        self._attempt, self._sources, self._now = attempt, list(sources), now
+        self._attempt, self._sources, self._now = attempt, _with_names_that_fit(sources), now
         self._waiting: dict[tuple[int, str, str], _Told] = {}
-        self._said = False
+        self._said: set[tuple[str, str]] = set()
+        """Folders with the kinds of trouble that were said of them."""
         self.pause = LOOK_SECONDS
         """Seconds between the last look and the next."""
 
@@ -129,7 +140,7 @@ class EventReports:
 
     def _take(self, name: str, points: Iterable[Point], now: float) -> None:
         for run, scalar in points:
-            if scalar.at <= now + AHEAD_SECONDS:
+            if scalar.at <= now + AHEAD_SECONDS and abs(scalar.value) <= MOST_VALUE:
                 key = int(scalar.at // STEP_SECONDS), "/".join(filter(None, (name, run))), scalar.tag
                 self._waiting.pop(key, None)
                 self._waiting[key] = _Told(scalar.at, scalar.value)
@@ -143,24 +154,46 @@ class EventReports:
         while self._waiting and not self.over:
             keys = list(self._waiting)[:MOST_TOLD]
             scalars = [
-                {"run": run, "tag": tag, "ageSeconds": now - self._waiting[key].at, "value": self._waiting[key].value}
-                for key in keys
-                for _, run, tag in (key,)
+                {"run": run, "tag": tag, "ageSeconds": max(-AHEAD_SECONDS, now - told.at), "value": told.value}
+                for _, run, tag, told in ((*key, self._waiting[key]) for key in keys)
             ]
-            if not self._report.send({"attempt": self._attempt, "scalars": scalars}, max(0.0, self._now() - now)):
+            body = {"attempt": self._attempt, "scalars": scalars}
+            if not self._report.send(body, max(0.0, self._now() - now)) and not self._report.not_taken:
                 return  # the next look tells them
             for key in keys:
                 del self._waiting[key]
 
     def _complain(self, each: NamedSource) -> None:
-        """Say once what is wrong with files."""
-        broken = each.source.broken()
-        if self._said or not (broken or each.source.left_out):
-            return
-        self._said = True
-        what = f"a file is broken: {broken[0]}" if broken else "too many curves; the further ones are left out"
-        where = each.name or "the working folder"
-        print(f"corral: the event files in {where} are not read as a whole: {what}", file=sys.stderr, flush=True)
+        """Say once of a folder what is wrong with it, each kind of trouble by itself."""
+        found: dict[str, str] = {}
+        if isinstance(each.source, RemoteSource):
+            found |= {"copies": each.source.trouble, "full": each.source.full}
+        whole = f"the event files in {each.name or 'the working folder'} are not read as a whole"
+        if broken := each.source.broken():
+            found["broken"] = f"{whole}: a file is broken: {broken[0]}."
+        if each.source.left_out:
+            found["curves"] = f"{whole}: too many curves; the further ones are left out."
+        for kind, sentence in found.items():
+            if sentence and (each.name, kind) not in self._said:
+                self._said.add((each.name, kind))
+                print(f"corral: {sentence}", file=sys.stderr, flush=True)
+
+
+def _with_names_that_fit(sources: Iterable[NamedSource]) -> list[NamedSource]:
+    """The folders under names that the server takes; it is said which have other ones."""
+    found: list[NamedSource] = []
+    longest = LONGEST_RUN - LONGEST_NAME - 1
+    for each in sources:
+        name = "".join(letter if letter.isprintable() else "?" for letter in each.name)
+        if len(name) > longest:
+            name = f"…{name[2 - longest :]}"
+        if name != each.name:
+            known = {other.name for other in found}
+            name = next(free for free in (name, *(f"{number}{name}" for number in range(2, 100))) if free not in known)
+            what = f"the curves of a folder of event files are called {name}, since names are short and printable."
+            print(f"corral: {what}", file=sys.stderr, flush=True)
+        found.append(NamedSource(name, each.source))
+    return found
 
 
 def watch(reports: EventReports, stop: threading.Event) -> None:
@@ -172,8 +205,11 @@ def watch(reports: EventReports, stop: threading.Event) -> None:
     reports.close()
 
 
-def sources_of(plan: Plan) -> list[NamedSource]:
-    """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names."""
+def sources_of(plan: Plan, env: Mapping[str, str] | None = None) -> list[NamedSource]:
+    """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names.
+
+    `env` are the variables of the command.
+    """
     given: dict[str, Any] = plan.report or {}
     in_container = bool(plan.shared or plan.entry_file)
     work = os.path.realpath(plan.work)
@@ -184,10 +220,8 @@ def sources_of(plan: Plan) -> list[NamedSource]:
         found.append(NamedSource("", EventFolder(here)))
     for name in given.get("tensorboard", ()):
         if "://" in name:
-            if plan.stage_command:
-                found.append(NamedSource(name.partition("://")[2].strip("/"), _remote(plan, name)))
-            else:
-                print(f"corral: the event files at {name} cannot be read by this task's runtime", file=sys.stderr)
+            if remote := _remote(plan, name, env):
+                found.append(NamedSource(name.partition("://")[2].strip("/"), remote))
             continue
         path = os.path.normpath(os.path.join(directory, name))
         if _is_inside(path, work) or (found and _is_inside(path, os.path.realpath(here))):
@@ -199,10 +233,28 @@ def sources_of(plan: Plan) -> list[NamedSource]:
     return found
 
 
-def _remote(plan: Plan, uri: str) -> RemoteSource:
+def _remote(plan: Plan, uri: str, env: Mapping[str, str] | None) -> RemoteSource | None:
+    """A folder at a URI, with the copies among the runtime's files for the task; None if it cannot be read."""
     from corral.runtime.remote_events import RemoteEvents  # most tasks read no remote folder
+    from corral.runtime.reports import own_folder
 
-    return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, plan.owner)
+    if not plan.stage_command:
+        print(f"corral: the event files at {uri} cannot be read by this task's runtime", file=sys.stderr, flush=True)
+        return None
+    try:
+        return RemoteEvents(plan.stage_command, uri, OLDEST_SECONDS, own_folder(plan), _variables(plan, env))
+    except OSError as error:
+        what = f"the event files at {uri} are not read, as no folder for copies can be made: {error.strerror}."
+        print(f"corral: {what}", file=sys.stderr, flush=True)
+        return None
+
+
+def _variables(plan: Plan, env: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The variables of the command for a program that has the task's rights; None where it begins with others'."""
+    if env is None or plan.entry_file or plan.shared or plan.owner >= 0:
+        return None
+    found = {name: value for name, value in env.items() if name != "PYTHONPATH"}  # it has another module `corral`
+    return found | ({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {})
 
 
 def _is_inside(path: str, folder: str) -> bool:

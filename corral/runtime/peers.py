@@ -32,6 +32,10 @@ class Refused(Exception):
     """The server will never answer this task: its token is not accepted, or its job is gone."""
 
 
+class NotTaken(OSError):
+    """The server does not take what was sent, and will not take it later."""
+
+
 class TimedOut(Exception):
     """The other tasks did not start in time."""
 
@@ -52,9 +56,14 @@ class Address(NamedTuple):
 
 
 def _accepted(status: int, why: str = "") -> None:
-    """Raise Refused for an answer of 401, 403 or 404, with the reason `why`, and OSError for any other above 299."""
+    """Raise Refused for an answer of 401, 403 or 404, with the reason `why`.
+
+    Raises NotTaken for 400, 413 and 422, OSError for any other above 299.
+    """
     if status in (401, 403, 404):
         raise Refused(f"the server answers {status}{why}")
+    if status in (400, 413, 422):
+        raise NotTaken(f"the server answers {status}")
     if status >= 300:
         raise OSError(f"the server answers {status}")
 
@@ -76,7 +85,7 @@ class Api:
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """Call the server; the JSON answer, None for an empty one.
 
-        Raises Refused for 401, 403 and 404, OSError for any other failure.
+        Raises Refused for 401, 403 and 404, OSError for any other failure (NotTaken for 400, 413 and 422).
         """
         import http.client  # most tasks never call
 

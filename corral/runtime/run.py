@@ -373,7 +373,9 @@ def report_threads(
     if cache is not None:
         watched.first_step = cache.stepped
     threads = [threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)]
-    if folders := event_reports.sources_of(plan):
+    with _as_owner(plan.owner):
+        folders = event_reports.sources_of(plan, env)
+    if folders:
         events = event_reports.EventReports(api, plan.attempt, folders)
         threads.append(threading.Thread(target=event_reports.watch, args=(events, stop), daemon=True))
     for thread in threads:

@@ -227,16 +227,25 @@ def _report_pattern(value: str) -> str:
     return value
 
 
-_REMOTE_EVENTS: Final = ("s3://", "hdfs://", "webhdfs://", "swebhdfs://")
+_REMOTE_EVENTS: Final = {
+    "s3://": "s3://bucket/runs",
+    "hdfs://": "hdfs://host:8020/runs",
+    "webhdfs://": "webhdfs://host:9870/runs",
+    "swebhdfs://": "swebhdfs://host:9871/runs",
+}
+"""Beginnings of URIs, each with an example."""
 
 
 def _events_folder(value: str) -> str:
     if "://" in value:
-        if not value.startswith(_REMOTE_EVENTS):
-            raise ValueError(
-                f'"{value}" is neither a path nor a URI that begins with one of {", ".join(_REMOTE_EVENTS)}'
-            )
-        return value
+        scheme, separator, rest = value.partition("://")
+        example = _REMOTE_EVENTS.get(scheme + separator)
+        if example is None:
+            raise refusal(f"{describe(value)} is neither a path nor a URI that begins with {', '.join(_REMOTE_EVENTS)}")
+        if not rest.partition("/")[0].rpartition("@")[2].partition(":")[0]:
+            what = "bucket" if scheme == "s3" else "host"
+            raise refusal(f"{describe(value)} has no {what}; write it as in {example}")
+        return _no_password(value)
     return value if value.startswith("/") else _inside(value)
 
 

@@ -3,7 +3,8 @@
 `python -m corral.storage stage [--storage] SOURCE DESTINATION`: each is a path or a URI; exits with 0 when everything
 is copied. With `--storage` a missing source counts as empty, and files keep their modification time, so that unchanged
 files are not copied back. With `--events SECONDS` what is new in the event files of SOURCE is appended to copies in the
-folder DESTINATION; files that have not changed for so many seconds are not begun.
+folder DESTINATION; files that have not changed for so many seconds are not begun. It exits with 3 when nothing more is
+copied, because the copies are as large as they may be.
 """
 
 from __future__ import annotations
@@ -44,13 +45,18 @@ def main(argv: Sequence[str]) -> int:
 
 def _mirror(seconds: str, source: str, destination: str) -> int:
     """Copy what is new in event files; returns the exit code."""
-    from corral.storage.event_mirror import mirror  # staging does without it
+    from corral.runtime.remote_events import FULL_CODE  # staging does without these
+    from corral.storage.event_mirror import MOST_KEPT, is_full, mirror
 
     try:
         mirror(source, Path(destination), time.time() - float(seconds))
     except CorralError as error:
         print(f"corral: {error}", file=sys.stderr)
         return 1
+    if is_full(Path(destination)):
+        said = f"{source} has {MOST_KEPT >> 20} MiB of event files; what is written after them is left out"
+        print(f"corral: {said}.", file=sys.stderr)
+        return FULL_CODE
     return 0
 
 

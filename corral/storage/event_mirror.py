@@ -49,7 +49,7 @@ def mirror(source: str, folder: Path, since: float) -> int:
 
 def _mirrored(filesystem: Any, root: str, folder: Path, since: float) -> int:
     copied = 0
-    kept = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    kept = _size_of(folder)
     files = 0
     for each in _event_files(filesystem, root):
         copy = folder / each.below
@@ -72,6 +72,15 @@ def _mirrored(filesystem: Any, root: str, folder: Path, since: float) -> int:
             file.write(data)
         copied += len(data)
     return copied
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the copies in a folder are as large as they may be."""
+    return _size_of(folder) >= MOST_KEPT
+
+
+def _size_of(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
 def _event_files(filesystem: Any, root: str) -> Iterator[_Remote]:

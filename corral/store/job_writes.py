@@ -225,7 +225,8 @@ class JobWrites(Database):
         made.
 
         False when nothing was stored: the job is gone, or its stored report is of a later attempt, not older, or came
-        less than `REPORT_SECONDS` before. The first report of finished work is always stored.
+        less than `REPORT_SECONDS` before; or is the same, brings nothing of others, and was not made `REPORT_SECONDS`
+        later. The first report of finished work is always stored.
         """
         key = parse_attempt_id(attempt)
         came = report.at if told_at is None else told_at
@@ -240,6 +241,9 @@ class JobWrites(Database):
         def is_news(last: _Data, last_at: float) -> bool:
             if report.progress == 1 and (last.report is None or last.report.progress != 1):
                 return _is_news(key.job_attempt, report.at, last.job_attempt, last_at, 0.0)
+            soon = key.job_attempt == last.job_attempt and report.at < last_at + REPORT_SECONDS
+            if soon and not others and last.report == msgspec.structs.replace(report, at=last_at):
+                return False  # said once more, and only its time was computed anew
             newer = report.at > last_at or key.job_attempt > last.job_attempt
             return newer and _is_news(key.job_attempt, came, last.job_attempt, last.told_at or last_at, REPORT_SECONDS)
 

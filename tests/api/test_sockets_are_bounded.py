@@ -14,9 +14,11 @@ from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from corral.api.rate_limits import SCALARS_A_MINUTE, CallLimit
 from corral.api.websocket_protocol import MESSAGE_LIMIT
 from corral.client import Client
-from corral.kernel.errors import InvalidInput
+from corral.front import ControlSocket
+from corral.kernel.errors import Conflict, InvalidInput
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import mint_job_token
 from corral.service.actor import Actor
@@ -139,3 +141,42 @@ def test_the_tasks_of_a_job_report_sixty_times_a_minute_at_most(server: Server, 
         answers = [task.post("/api/v3/runtime/report", json={"kind": "noise"}) for _ in range(61)]
     assert [answer.status_code for answer in answers] == [204] * 60 + [429]
     assert answers[-1].json()["code"] == "too-many-calls" and int(answers[-1].headers["retry-after"]) <= 60
+
+
+def test_a_job_tells_scalars_as_often_as_its_tasks_may_whatever_attempts_it_invents(
+    server: Server, alice: Client
+) -> None:
+    made = alice.submit(job("inventor"))
+    token = mint_job_token(server.service.context.key, JobId(made["id"]), server.clock.now() + 100)
+    attempts = [f"{made['id']}.0.invented-{number}.0.0" for number in range(20)] + [f"{made['id']}.0.main.0.0"] * 11
+    with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as task:
+        answers = [task.post("/api/v3/runtime/scalars", json={"attempt": each, "scalars": []}) for each in attempts]
+    assert [answer.status_code for answer in answers] == [503] * 30 + [429], "no control answers here"
+
+
+def test_one_attempt_in_several_spellings_is_counted_once_and_others_count_nothing(
+    server: Server, alice: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = alice.submit(job("speller"))
+    token = mint_job_token(server.service.context.key, JobId(made["id"]), server.clock.now() + 100)
+    calls = CallLimit(SCALARS_A_MINUTE, 60.0)
+    monkeypatch.setattr(server.app.state, "scalars", calls)
+    with httpx2.Client(base_url=server.url) as anyone:
+        body = {"attempt": f"{made['id']}.0.main.0.0", "scalars": []}
+        for headers in ({}, {"Authorization": f"Bearer {server.token('alice')}"}):
+            assert anyone.post("/api/v3/runtime/scalars", json=body, headers=headers).status_code in (401, 403)
+        assert not calls._seen
+        for spelling in ("0.main.0.0", "00.main.0.0", "0.main.00.0"):
+            told = {"attempt": f"{made['id']}.{spelling}", "scalars": []}
+            anyone.post("/api/v3/runtime/scalars", json=told, headers={"Authorization": f"Bearer {token}"})
+    assert list(calls._seen) == [made["id"], f"{made['id']}.0.main.0.0"]
+
+
+async def test_a_conflict_that_control_finds_is_the_callers(tmp_path: Path) -> None:
+    said = {"code": "attempt-over", "message": "No task runs as this attempt."}
+    control = ControlSocket(tmp_path / "control.sock")
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(409, json=said))
+    control._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
+    with pytest.raises(Conflict, match="No task runs"):
+        await control.request("/scalars", {})
+    await control.close()

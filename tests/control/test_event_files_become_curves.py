@@ -10,18 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from corral.control.control_api import ControlApi
 from corral.control.metrics import event_files
 from corral.control.metrics.control_metrics import ControlMetrics, MeasureSettings, measure
 from corral.control.metrics.event_files import EventFiles
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.told_scalars import CurvesOfTasks
-from corral.kernel.ids import AttemptId, JobId, attempt_id
+from corral.kernel.errors import CorralError
+from corral.kernel.ids import AttemptId, JobId, attempt_id, parse_attempt_id
 from corral.model.metrics.samples import Samples
 from corral.model.metrics.told_scalars import ToldScalar, ToldScalars
 from corral.model.series import SeriesQuestion, SeriesView
 from corral.monitor.series.store import SeriesStore
 from corral.runtime.event_folder import MOST_CURVES
-from tests.control.harness import House
+from tests.control.asked import Asked
+from tests.control.harness import House, short
 from tests.frameworks.environments import environment
 from tests.runtime.event_files.encoder import scalars, write
 
@@ -178,11 +181,37 @@ async def test_what_tensorboards_own_writers_write_is_read(watched: Watched) -> 
 
 async def test_what_tasks_of_other_machines_tell_are_curves_of_a_bounded_number(watched: Watched) -> None:
     curves = CurvesOfTasks(watched.keeper.take_scalars, lambda: watched.now)
+    one, two = (parse_attempt_id(each).task for each in (ONE, TWO))
     told = [ToldScalar("runs/a", "loss", 100.0, 3.0), ToldScalar("runs/a", "loss", 40.0, 2.0)]
-    assert curves.told(ToldScalars(ONE, told)) == 0
+    assert curves.told(ToldScalars(ONE, told), one) == 0
     many = [ToldScalar("", f"tag-{number}", 20.0, 1.0) for number in range(200)]
-    assert curves.told(ToldScalars(ONE, many)) == 200 + 1 - MOST_CURVES
-    assert curves.told(ToldScalars(TWO, many[:5])) == 0, "another attempt has its own"
+    assert curves.told(ToldScalars(ONE, many), one) == 200 + 1 - MOST_CURVES
+    assert curves.told(ToldScalars(TWO, many[:5]), two) == 0, "another attempt has its own"
     found = await watched.curves(ONE)
     assert found["loss"] == [3.0, 2.0] and len(found) == MOST_CURVES
     assert len(await watched.curves(TWO)) == 5
+
+
+async def test_only_attempts_that_run_have_curves(house: House, tmp_path: Path) -> None:
+    await house.begin()
+    api = ControlApi(house.control, tmp_path / "unused.sock", series=SeriesStore(tmp_path / "series.db"))
+    control = Asked(api)
+    job = await house.submit(short("trainer"))
+    await house.until(job, "running")
+    now, scalar = house.clock.now(), ["", "loss", 5.0, 0.25]
+
+    async def told(attempt: str) -> None:
+        await control.request("/scalars", {"attempt": attempt, "scalars": [scalar]})
+
+    for role, index, attempt in (("invented", 0, 0), ("worker\x1b[31m", 0, 0), ("worker", 7, 0), ("worker", 0, 1)):
+        with pytest.raises(CorralError, match="No task of the job runs as this attempt"):
+            await told(attempt_id(job, 0, role, index, attempt))
+    with pytest.raises(CorralError, match="No task of the job"):
+        await told(attempt_id(JobId("other"), 0, "worker", 0, 0))
+    await told(attempt_id(job, 0, "worker", 0, 0))
+    found, _ = await api.read_series(SeriesQuestion(now - 900, now + 900, 15, job=job))
+    assert [each.labels["task"] for each in found if "tag" in each.labels] == ["worker-0"]
+    house.engine.end(next(iter(house.engine.running)), 0)
+    await house.until(job, "succeeded")
+    with pytest.raises(CorralError, match="No task of the job"):
+        await told(attempt_id(job, 0, "worker", 0, 0))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corral.kernel.ids import AttemptId, JobId, attempt_id
-from corral.model.runs import WorkReport
+from corral.model.runs import TaskStep, WorkReport
 from corral.model.store_writes import IntentKind, JobRecord
 from corral.store.job_writes import REPORT_SECONDS
 from tests.control.harness import House, PaperEngine, short
@@ -87,6 +87,13 @@ async def test_a_report_of_an_earlier_attempt_or_soon_after_another_is_not_store
     assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later - 0.1)
     assert await house.store.work_reported(first_task(job, 0), soon, told_at=later), "said soon after, and told later"
     assert not await house.store.work_reported(first_task(job, 0), soon, told_at=later + 100), "it is known"
+    same, told = msgspec.structs.replace(soon, at=soon.at + 0.004), later + REPORT_SECONDS
+    assert not await house.store.work_reported(first_task(job, 0), same, told_at=told), "it is repeated"
+    others = [TaskStep("worker", 1, 4.0, told, None)]
+    assert await house.store.work_reported(first_task(job, 0), same, others=others, told_at=told)
+    told += REPORT_SECONDS
+    other = msgspec.structs.replace(same, at=same.at + 0.004, loss=0.25)
+    assert await house.store.work_reported(first_task(job, 0), other, told_at=told)
     await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while (await house.until(job, "running")).run.attempt == 0:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from corral.api.runtime import ScalarsBody
 from corral.model.metrics import told_scalars
 from corral.monitor.series.store import OLDEST_SECONDS
 from corral.runtime import event_reports
 from corral.runtime.event_folder import EventFolder
 from corral.runtime.event_reports import EventReports, NamedSource, sources_of, watch
-from corral.runtime.peers import Api, Refused
+from corral.runtime.peers import Api, NotTaken, Refused
 from corral.runtime.plan import Plan
-from tests.runtime.event_files.encoder import scalars, write
+from tests.runtime.event_files.encoder import event, part, record, scalars, tensor, write
 
 NOW = 1_764_028_807.0
 ATTEMPT = "job.0.worker.0.0"
@@ -34,7 +38,9 @@ class Server(Api):
         self.calls += 1
         if self.faults:
             raise self.faults.pop(0)
-        assert body["attempt"] == ATTEMPT and len(body["scalars"]) <= told_scalars.MOST_TOLD
+        told = msgspec.json.decode(json.dumps(body), type=ScalarsBody)
+        assert told.attempt == ATTEMPT
+        assert all(each.run.isprintable() and each.tag.isprintable() for each in told.scalars)
         self.told += body["scalars"]
         return None
 
@@ -72,6 +78,50 @@ def test_old_and_future_values_are_not_told(tmp_path: Path) -> None:
     reports(server, tmp_path).look()
     assert [each["value"] for each in server.told] == [1.0]
     assert event_reports.OLDEST_SECONDS == OLDEST_SECONDS and event_reports.MOST_TOLD == told_scalars.MOST_TOLD
+    assert event_reports.LONGEST_RUN == told_scalars.LONGEST_RUN
+
+
+def test_what_the_server_does_not_take_is_left_out_or_shortened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server, one, two = Server(), "x" * 1000, "y" + "x" * 1000
+    large = (tensor("loss", 2, part(4, struct.pack("<d", value))) for value in (1e308, -1.7e308))
+    write(tmp_path, b"".join(record(event(NOW - 36 + 30 * at, each)) for at, each in enumerate(large)))
+    below = "r" * 50 + "/" + "s" * 49
+    write(tmp_path / "long" / below, scalars((NOW - 5, "loss", 1.0)))
+    folders = (("a\nb", tmp_path), (one, tmp_path / "long"), (two, tmp_path / "long"))
+    sources = [NamedSource(name, EventFolder(str(folder))) for name, folder in folders]
+    each = EventReports(server, ATTEMPT, sources, lambda: NOW)
+    each.look()
+    each.look()
+    end = "x" * 147
+    runs = {told["run"] for told in server.told}
+    assert {f"…{end}/{below}", f"2…{end}/{below}", "a?b"} == runs
+    assert len(server.told) == 3 and {told["value"] for told in server.told} == {1e308, 1.0}
+    assert capsys.readouterr().err.count("since names are short and printable.") == 3
+
+
+def test_values_that_the_server_refuses_do_not_keep_others_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_reports, "MOST_TOLD", 2)
+    server = Server(NotTaken("the server answers 422"), NotTaken("the server answers 400"))
+    write(tmp_path, scalars(*((NOW - 15 * step, "loss", float(step)) for step in range(6, 0, -1))))
+    each = reports(server, tmp_path)
+    each.look()
+    assert [told["value"] for told in server.told] == [2.0, 1.0] and not each.over
+    said = "corral: scalars of event files could not be reported: the server answers 422\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_clock_that_is_set_back_makes_no_value_one_of_a_later_time(tmp_path: Path) -> None:
+    server, clock = Server(OSError("no answer")), [NOW]
+    write(tmp_path, scalars((NOW - 5, "loss", 1.0)))
+    each = EventReports(server, ATTEMPT, [NamedSource("", EventFolder(str(tmp_path)))], lambda: clock[-1])
+    each.look()
+    clock.append(NOW - 100)
+    each.look()
+    assert [told["ageSeconds"] for told in server.told] == [-60.0]
 
 
 def test_a_server_that_is_away_is_told_later_and_many_values_in_several_calls(tmp_path: Path) -> None:

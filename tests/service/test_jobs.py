@@ -433,7 +433,8 @@ async def test_what_other_tasks_of_a_gang_reported_goes_with_the_next_report_tha
     actor = await service.authentication.authenticate(mint_job_token(KEY, job, START + 1000))
     await _run(store, epoch, job)
     for seconds, index, step in ((0, 0, 1.0), (1, 1, 2.0), (2, 0, 2.0), (11, 0, 3.0), (30, 0, 9.0)):
-        report = WorkReport(START + 100 + seconds, step=step)
+        clock.advance(START + 100 + seconds - clock.now())
+        report = WorkReport(clock.now(), step=step)
         await service.runtime_calls.work_reported(actor, attempt=attempt_id(job, 0, "worker", index, 0), report=report)
         (told,) = [each for each in await store.intents(0) if each.kind == IntentKind.WORK_REPORTED]
         others = {0: None, 1: None, 2: None, 11: [["worker", 1, 2.0, START + 101, None]], 30: None}[seconds]

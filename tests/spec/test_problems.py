@@ -136,6 +136,23 @@ JOB_PROBLEMS = {
         "report: {tensorboard: [../runs]}",
         '2:24: report.tensorboard[0]: "../runs" leaves its folder; write the path without ".."',
     ),
+    "event files of no bucket": (
+        "report: {tensorboard: ['s3:///runs']}",
+        '2:24: report.tensorboard[0]: "s3:///runs" has no bucket; write it as in s3://bucket/runs',
+    ),
+    "event files of no host": (
+        "report: {tensorboard: [/runs, 'hdfs://:8020/runs']}",
+        '2:31: report.tensorboard[1]: "hdfs://:8020/runs" has no host; write it as in hdfs://host:8020/runs',
+    ),
+    "event files with a password": (
+        "report: {tensorboard: ['hdfs://ann:pw@host/runs']}",
+        "2:24: report.tensorboard[0]: a URI may not hold a password; put it in a secret",
+    ),
+    "event files of an unknown scheme": (
+        "report: {tensorboard: ['gs://bucket']}",
+        '2:24: report.tensorboard[0]: "gs://bucket" is neither a path nor a URI that begins with s3://, hdfs://, '
+        "webhdfs://, swebhdfs://",
+    ),
     "a pattern that finds nothing": (
         "report: {pattern: 'step [0-9]+'}",
         '2:19: report.pattern: "step [0-9]+" has no named group, such as (?P<step>[0-9]+)',

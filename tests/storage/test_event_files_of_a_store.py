@@ -107,7 +107,10 @@ class Told(BaseHTTPRequestHandler):
 def test_the_runtime_tells_curves_of_a_folder_in_the_store(
     environment: dict[str, str], tmp_path: Path, wrong: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The task writes to the store itself; the program beside it is the runtime as it is shipped."""
+    """The task writes to the store itself; the program beside it is the runtime as it is shipped.
+
+    The credentials are secrets of the job.
+    """
     uri, now, work = f"s3://data/{tmp_path.name}/runs", time.time(), tmp_path / "work"
     work.mkdir()
     (tmp_path / "token").write_text("token")
@@ -123,10 +126,16 @@ def test_the_runtime_tells_curves_of_a_folder_in_the_store(
         "stage_command": [sys.executable, "-m", "corral.storage", "stage"],
         "api_url": f"http://127.0.0.1:{server.server_port}",
         "token_file": str(tmp_path / "token"),
+        "secrets_file": str(tmp_path / "secrets"),
     }
+    given = {name: value for name, value in environment.items() if name in ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION")}
+    secrets = [{"env": name, "file": "", "value": value} for name, value in environment.items() if name not in given]
+    (tmp_path / "secrets").write_text(json.dumps(secrets))
     (tmp_path / "plan").write_text(json.dumps(plan))
     (tmp_path / "tmp").mkdir()
-    for name, value in environment.items():
+    for name in environment:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     runtime = build_runtime(tmp_path / "runtime.pyz")
@@ -138,5 +147,5 @@ def test_the_runtime_tells_curves_of_a_folder_in_the_store(
     told = [each for path, body in server.told if path.endswith("/scalars") for each in body["scalars"]]  # type: ignore[attr-defined]
     shown = [(each["run"], each["tag"], each["value"]) for each in told]
     assert shown == ([] if wrong else [(f"data/{tmp_path.name}/runs", "loss", value) for value in (0.5, 0.25)])
-    assert ("are not read as a whole" in ran.stderr) is wrong, ran.stderr
-    assert not list((tmp_path / "tmp").iterdir()), "the copies are gone"
+    assert ("gopher: cannot be staged" in ran.stderr) is wrong, ran.stderr
+    assert not [*(tmp_path / "tmp").iterdir(), *work.iterdir()], "the copies are gone"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.kernel.ids import AttemptId, JobId
+from corral.kernel.ids import AttemptId, JobId, attempt_id
 from corral.model.facts import Fact
 from corral.model.metrics.told_scalars import ToldScalar, ToldScalars
 from corral.model.runs import WorkReport
@@ -29,6 +29,8 @@ _REPORT_BYTES: Final = 16 * 1024
 REPORTS_OF_A_JOB: Final = 1024 * 1024
 """Most characters that the reports of one job may take in the store."""
 _MESSAGE: Final = 1000
+CountCall = Callable[[JobId, int, AttemptId], None]
+"""Counts a call of an attempt of a job with so many tasks, or refuses it."""
 
 
 class RuntimeCalls:
@@ -106,18 +108,30 @@ class RuntimeCalls:
         elif report.step is not None:
             self._gangs.note(key, report.step, at, report.steps)
 
-    async def scalars_told(self, actor: Actor, *, attempt: str, scalars: Sequence[ToldScalar]) -> None:
+    async def scalars_told(
+        self,
+        actor: Actor,
+        *,
+        attempt: str,
+        scalars: Sequence[ToldScalar],
+        count: CountCall = lambda job, tasks, own: None,
+    ) -> None:
         """Give control scalars of a task's event files, which become curves of its job.
 
-        Raises Conflict `attempt-over` for a task of an earlier attempt of the job, InvalidInput `bad-name` for a run or
+        `count` is called once the caller is known, with the job, the number of its tasks, and the attempt's one id.
+
+        Raises Conflict `attempt-over` for what is no attempt of a task that runs, InvalidInput `bad-name` for a run or
         tag with characters that are not printable.
         """
         record = await self._own(actor, "runtime.scalars")
-        if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+        key = parsed_attempt(attempt, record.id)
+        own = attempt_id(*key)
+        count(JobId(record.id), max(1, sum(role.total for role in record.run.roles.values())), own)
+        if key.job_attempt != record.run.attempt:
             raise Conflict("attempt-over", "This attempt of the job is over; its scalars no longer count.")
         if not all(each.run.isprintable() and each.tag.isprintable() for each in scalars):
             raise InvalidInput("bad-name", "A run or a tag has a character that cannot be printed.")
-        told = ToldScalars(AttemptId(attempt), list(scalars))
+        told = ToldScalars(own, list(scalars))
         await self._context.control.request("/scalars", msgspec.to_builtins(told))
 
     async def code(self, actor: Actor) -> Path:

@@ -104,6 +104,7 @@ const OF_JOB: readonly FieldGroup[] = [
       field('report/file', 'text'),
       field('report/pattern', 'text'),
       field('report/steps', 'text'),
+      field('report/tensorboard', 'words'),
       field('hangAfter', 'text'),
       field('badHardware', 'choice', ['auto', 'replace', 'keep']),
       field('preflight/checks', 'words', ['network', 'platform']),

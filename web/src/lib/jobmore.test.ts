@@ -64,6 +64,7 @@ describe('the fields beside the first ones', () => {
     ['checkpoint/signal', 'SIGUSR1', { checkpoint: { signal: 'SIGUSR1' } }],
     ['checkpoint/grace', '2m', { checkpoint: { grace: '2m' } }],
     ['report/pattern', 'step (?P<step>[0-9]+)\\b', { report: { pattern: 'step (?P<step>[0-9]+)\\b' } }],
+    ['report/tensorboard', '/data/runs s3://bucket/runs/a', { report: { tensorboard: ['/data/runs', 's3://bucket/runs/a'] } }],
     ['hangAfter', '30m', { hangAfter: '30m' }],
     ['badHardware', 'replace', { badHardware: 'replace' }],
     ['preflight/checks', 'network platform', { preflight: { checks: ['network', 'platform'] } }],

@@ -56,6 +56,7 @@ export const jobFields = part('jobFields', {
     'report/file': { label: 'Reports in the file', hint: 'a JSON file' },
     'report/pattern': { label: 'Reports in lines of its log', hint: 'a regular expression such as step (?P<step>[0-9]+)' },
     'report/steps': { label: 'Steps of the work', hint: 'a number' },
+    'report/tensorboard': { label: 'Folders of TensorBoard’s files', hint: 'paths or URIs with blanks between' },
     hangAfter: { label: 'Hangs without progress for', hint: 'as its queue says, or 30m' },
     badHardware: { label: 'On a lost node or bad device', hint: 'auto' },
     'preflight/checks': { label: 'Checks before the start', hint: 'nothing is checked' },
