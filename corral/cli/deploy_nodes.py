@@ -124,7 +124,7 @@ def _workers(whole: Hosts, names: Sequence[str]) -> list[Host]:
                 "needed-host", f"{host.name} is a control plane: up makes it, and a reset of all hosts takes it away."
             )
         if "worker" not in host.roles:
-            raise InvalidInput("no-worker", f"{host.name} has not the role worker, so it becomes no node.")
+            raise InvalidInput("no-worker", f"{host.name} does not have the role worker, so it becomes no node.")
     return found
 
 

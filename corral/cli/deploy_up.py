@@ -118,7 +118,7 @@ async def _done(
             return {plan.name: plan for plan in plan_of(whole, survey, bundle) if plan.name in asked.names}
 
         plans = planned(survey)
-        if needs_ports(survey, [name for name, plan in plans.items() if plan.doable], asked.skipped):
+        if needs_ports(whole, survey, [name for name, plan in plans.items() if plan.doable], asked.skipped):
             # What listens there ends with its connection, and the others are needed for the steps.
             async with Ssh(known_hosts_of(path), path.parent) as apart:
                 survey = await with_ports(apart, whole, survey, seconds=seconds)

@@ -8,6 +8,7 @@ from corral.deploy.checks.before_up import needs_ports, passed_over, refusals_be
 from corral.deploy.checks.between_hosts import PortTrial
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts, parse_facts
+from corral.deploy.checks.ours import HADOOP_FILE
 from corral.deploy.checks.port_rules import Call
 from corral.deploy.checks.report import Seen, Survey, findings_of
 from tests.deploy.facts import hosts, of_host, text
@@ -134,7 +135,34 @@ def test_a_closed_way_to_the_control_plane_keeps_the_other_host_out(call: Call, 
 def test_ports_are_tried_only_for_hosts_that_are_no_nodes_and_have_work() -> None:
     node = parse_facts(text(NODE).encode())
     survey = seen(node, of_host(2))
-    assert needs_ports(survey, ["head", "gpu1"], ())
-    assert not needs_ports(survey, ["head"], ()), "no trial of ports keeps a node out"
-    assert not needs_ports(survey, ["gpu2"], ()), "it did not answer"
-    assert not needs_ports(survey, [], ()) and not needs_ports(survey, ["gpu1"], ("all",))
+    assert needs_ports(hosts(), survey, ["head", "gpu1"], ())
+    assert not needs_ports(hosts(), survey, ["head"], ()), "no trial of ports keeps a node out"
+    assert not needs_ports(hosts(), survey, ["gpu2"], ()), "it did not answer"
+    assert not needs_ports(hosts(), survey, [], ()) and not needs_ports(hosts(), survey, ["gpu1"], ("all",))
+
+
+HADOOP = """\
+hosts:
+  head: {address: 10.0.0.1, roles: [control-plane]}
+  gpu1: {address: 10.0.0.2, roles: [worker, hadoop]}
+hadoop: {master: gpu1}
+"""
+JAVA = f"file={HADOOP_FILE} IyBXcml0dGVuIGJ5IGNvcnJhbCBkZXBsb3kuCg=="
+
+
+@pytest.mark.parametrize("cluster", [NODE, ("manager=apt-get", "leftover=/etc/kubernetes/kubelet.conf")])
+def test_another_program_at_a_port_of_hadoop_is_found_on_a_node_of_kubernetes(cluster: tuple[str, str]) -> None:
+    trial = PortTrial(bound={("gpu1", 8020): "taken", ("gpu1", 10250): "taken"})
+    refused = refusals_before_up(hosts(HADOOP), seen(of_host(1), of_host(2, cluster), trial=trial), ["remains"])
+    message = "ports: another program listens at port 8020, which HDFS' NameNode needs"
+    assert {name: each.message for name, each in refused.items()} == {"gpu1": message}
+    begun = of_host(2, cluster, ("cgroup=v2", f"{JAVA}\ncgroup=v2"))
+    assert refusals_before_up(hosts(HADOOP), seen(of_host(1), begun, trial=trial), ["remains"]) == {}
+
+
+def test_ports_are_tried_for_a_node_that_has_no_hadoop_yet() -> None:
+    node = of_host(2, NODE)
+    assert needs_ports(hosts(HADOOP), seen(of_host(1, NODE), node), ["gpu1"], ())
+    assert not needs_ports(hosts(HADOOP), seen(of_host(1, NODE), node), ["head"], ())
+    begun = of_host(2, NODE, ("cgroup=v2", f"{JAVA}\ncgroup=v2"))
+    assert not needs_ports(hosts(HADOOP), seen(of_host(1, NODE), begun), ["gpu1"], ())

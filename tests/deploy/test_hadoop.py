@@ -14,7 +14,7 @@ import pytest
 from corral.deploy.checks.facts import Facts, Service
 from corral.deploy.checks.report import Seen, Survey
 from corral.deploy.hosts.reader import Hosts
-from corral.deploy.remote.bundle import bundle_of
+from corral.deploy.remote.bundle import MOST_BYTES, bundle_of
 from corral.deploy.remote.bundle_file import pack, unpacked
 from corral.deploy.steps import files
 from corral.deploy.steps import hadoop_files as texts
@@ -148,6 +148,61 @@ def test_only_hosts_of_the_list_and_its_clients_pass_the_firewall() -> None:
     assert lines[-2].startswith("-A CORRAL-HADOOP -p tcp -j REJECT")
 
 
+NAMED = """\
+hosts:
+  m: {address: m.lab, roles: [hadoop]}
+  w: {address: w.lab, roles: [hadoop]}
+hadoop: {master: m}
+"""
+
+
+def without(chosen: Hosts, lost: str, bundle: Bundle | None = BUNDLE, **known: Facts) -> dict[str, HostPlan]:
+    """The plans while a host is not reached."""
+    return {
+        each.name: each for each in plan_of(chosen, survey(**{n: k for n, k in known.items() if n != lost}), bundle)
+    }
+
+
+@pytest.mark.parametrize("document", [NAMED, NAMED.replace("w.lab", "192.0.2.7").replace("m.lab", "192.0.2.6")])
+@pytest.mark.parametrize(("lost", "left"), [("w", "m"), ("m", "w")])
+def test_a_host_that_is_down_keeps_its_place_in_the_files_of_the_others(document: str, lost: str, left: str) -> None:
+    chosen = hosts(document)
+    plan = without(chosen, lost, m=done(chosen, 1), w=done(chosen, 2))[left]
+    assert not plan.bars and [step.title for step in plan.steps if step.needed] == []
+    assert any(f"not known: {lost}." in note and "internalAddress" in note for note in plan.notes)
+    assert not any("not known" in note for note in plans(chosen)[left].notes)
+
+
+def test_a_new_client_is_let_through_while_a_host_is_down() -> None:
+    chosen = hosts(NAMED.replace("{master: m}", "{master: m, clients: [192.168.5.7]}"))
+    plan = without(chosen, "w", m=done(hosts(NAMED), 1))["m"]
+    (rules,) = [each for each in plan.steps if each.title.endswith("firewall.rules")]
+    assert b" -s 10.0.0.1,10.0.0.2,192.168.5.7 " in rules.content
+
+
+def test_the_first_rules_wait_for_every_address() -> None:
+    chosen = hosts(NAMED)
+    assert without(chosen, "w", m=of_host(1))["m"].bars == (
+        "the address of w is not known: give it an internalAddress",
+    )
+    (bar,) = without(chosen, "m", w=of_host(2))["w"].bars
+    assert bar.startswith("the address of m, which Hadoop's master is, is not known")
+    said = hosts(NAMED.replace("w.lab", "w.lab, internalAddress: 10.0.0.2"))
+    assert not without(said, "w", m=of_host(1))["m"].bars
+
+
+@pytest.mark.parametrize("rules", [b"", b"-A CORRAL-HADOOP -s 1.2.3 -j RETURN\n", b"#" * files.MOST_READ])
+def test_rules_that_name_no_network_are_not_kept(rules: bytes) -> None:
+    odd = replace(of_host(1), files={texts.RULES_FILE: rules})
+    assert without(hosts(NAMED), "w", m=odd)["m"].bars == ("the address of w is not known: give it an internalAddress",)
+
+
+def test_java_listens_by_ipv4_alone_as_the_firewall_has_no_other_rules() -> None:
+    site = settings(plans(asked())["m"], "yarn-site")
+    for words in (texts.java_options().split(), site["yarn.service.am.java.opts"].split()):
+        assert "-Djava.net.preferIPv4Stack=true" in words
+
+
 def test_a_host_on_which_all_was_done_needs_nothing() -> None:
     chosen = asked()
     known = {"m": done(chosen, 1), "w": done(chosen, 2)}
@@ -227,7 +282,7 @@ def test_a_node_of_kubernetes_is_not_made_of_a_bundle_with_hadoop_alone() -> Non
         ("hadoop: {master: x}", "there is no 'x' below hosts"),
         ("hadoop: {master: m, workers: [w, w]}", "a host is repeated"),
         ("hadoop: {master: m, queue: default}", "default is the queue of all others"),
-        ("hadoop: {master: m, clients: ['fe80::/64']}", "Hadoop knows no IPv6 addresses"),
+        ("hadoop: {master: m, clients: ['fe80::/64']}", "Hadoop does not support IPv6"),
         ('hadoop: {master: m, properties: {yarn-site: {"a b": "1"}}}', "the name of a property"),
         ('hadoop: {master: m, properties: {core-site: {a: "1\\n2"}}}', "a value on one line"),
         ("hadoop: {master: m, share: 100}", "99"),
@@ -240,7 +295,7 @@ def test_a_section_that_cannot_be_meant_is_refused(section: str, says: str) -> N
 
 
 def test_a_host_of_another_role_is_none_of_hadoops() -> None:
-    with pytest.raises(SpecError, match="w has not the role hadoop"):
+    with pytest.raises(SpecError, match="w does not have the role hadoop"):
         hosts("hosts: {m: {address: 10.0.0.1, roles: [hadoop]}, w: {address: 10.0.0.2, roles: [storage]}}\n"
               "hadoop: {master: m, workers: [w]}\n")  # fmt: skip
 
@@ -272,6 +327,14 @@ def test_a_bundle_may_have_hadoop_alone_and_travels_as_a_file(tmp_path: Path) ->
     (folder / "hadoop/hadoop-3.3.6.tar.gz").write_bytes(b"another")
     with pytest.raises(InvalidInput, match="2 archives"):
         bundle_of(folder)
+
+
+def test_a_bundle_with_hadoop_alone_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "hadoop").mkdir()
+    with (tmp_path / "hadoop/hadoop-3.4.2.tar.gz").open("wb") as sparse:
+        sparse.truncate(MOST_BYTES + 1)
+    with pytest.raises(InvalidInput, match="larger than 16 GiB"):
+        bundle_of(tmp_path)
 
 
 def test_a_bundle_of_kubernetes_may_have_hadoop_too(tmp_path: Path) -> None:

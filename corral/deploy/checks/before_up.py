@@ -8,11 +8,10 @@ from typing import Final
 from corral.deploy.checks.between_hosts import SPOKEN, PortTrial, taken_ports
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.findings import FAILURE, Finding, Reporter
-from corral.deploy.checks.on_a_host import in_kubernetes
-from corral.deploy.checks.ours import is_node
+from corral.deploy.checks.ours import has_hadoop, is_node
 from corral.deploy.checks.port_rules import OF_HADOOP, OF_KUBERNETES, ports_of, purpose_of
 from corral.deploy.checks.report import Survey, findings_of
-from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
+from corral.deploy.hosts.reader import CONTROL_PLANE, Hosts
 
 STOPPING: Final = (
     "sudo", "os", "kernel", "cgroups", "clock", "disk", "dns", "modules", "remains", "names", "addresses", "ports",
@@ -35,19 +34,17 @@ def refusals_before_up(
     found: dict[str, list[Finding]] = {}
     for each in _stopping(hosts, survey, checks, of_nodes) if ALL not in skipped else ():
         host = hosts.named(each.host)
-        if each.check not in skipped and host is not None and _is_worked_on(hosts, host):
+        if each.check not in skipped and host is not None and hosts.works_on(host):
             found.setdefault(each.host, []).append(each)
     return {name: _refusal(findings) for name, findings in found.items()}
 
 
-def _is_worked_on(hosts: Hosts, host: Host) -> bool:
-    """Whether `up` installs something on a host."""
-    return in_kubernetes(host) or hosts.has_hadoop(host)
-
-
-def needs_ports(survey: Survey, names: Collection[str], skipped: Collection[str]) -> bool:
-    """Whether the trial of ports may keep out a host of these names; none keeps a node out."""
-    return ALL not in skipped and any(name in survey.seen and not is_node(survey.seen[name].facts) for name in names)
+def needs_ports(hosts: Hosts, survey: Survey, names: Collection[str], skipped: Collection[str]) -> bool:
+    """Whether the trial of ports may keep out a host of these names; a node is kept out only before it has Hadoop."""
+    there = [(host, survey.seen[host.name].facts) for host in hosts.hosts if host.name in {*names} & survey.seen.keys()]
+    return ALL not in skipped and any(
+        not is_node(own) or (hosts.has_hadoop(host) and not has_hadoop(own)) for host, own in there
+    )
 
 
 def passed_over(hosts: Hosts, survey: Survey, names: Collection[str]) -> list[Finding]:

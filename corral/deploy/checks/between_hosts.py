@@ -11,7 +11,6 @@ from typing import Final
 
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
-from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, has_hadoop, is_node, made_by_up
 from corral.deploy.checks.port_rules import OF_HADOOP, VXLAN, Call, calls_among, ports_of, ports_of_parts, purpose_of
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
@@ -147,20 +146,21 @@ def _packets(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial
                 by_word.setdefault(word, []).append(call.caller)
         if lost := by_word.get("silent"):
             yield tell.fail(
-                "udp", f"port {VXLAN} (the pods' network) is not answered from {_shown(lost)}",
+                "udp", f"port {VXLAN} (the pods' network) is not answered from {shown(lost)}",
                 f"Open UDP port {VXLAN} to those hosts in the firewalls of both, and between them.",
             )  # fmt: skip
         if lost := by_word.get("small"):
             size = mtu_of(host, facts[host.name])
             yield tell.fail(
-                "mtu", f"packets of up to {size} bytes from {_shown(lost)} are lost on the way, and small ones are not",
+                "mtu", f"packets of up to {size} bytes from {shown(lost)} are lost on the way, and small ones are not",
                 "Find the smaller MTU on the way (tracepath), and give the interfaces of all hosts that one.",
             )  # fmt: skip
         if by_word.keys() == {"open"}:
             yield tell.ok("udp", f"packets of all sizes come from {len(by_word['open'])} nodes")
 
 
-def _shown(names: Sequence[str]) -> str:
+def shown(names: Sequence[str]) -> str:
+    """Names for people: five at most, and how many more there are."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
@@ -203,7 +203,7 @@ def _ports(hosts: Sequence[Host], facts: Mapping[str, Facts], trial: PortTrial) 
         yield from taken
         for port in sorted({call.port for call, _ in closed.get(host.name, ())}):
             lost = [(call.caller, result) for call, result in closed[host.name] if call.port == port]
-            callers = _shown([caller for caller, _ in lost])
+            callers = shown([caller for caller, _ in lost])
             message = f"port {port} ({purpose_of(port)}) {SPOKEN[lost[0][1]]} from {callers}"
             yield tell.fail(
                 "ports", message, f"Open TCP port {port} to those hosts in the firewalls of both, and between them."
@@ -218,7 +218,7 @@ def _ports_of_parts(hosts: Hosts, reached: Sequence[Host], facts: Mapping[str, F
     """Ports of the list's parts at which something listens on a host that is no node yet."""
     for host in reached:
         own = facts[host.name]
-        if not in_kubernetes(host) or begun(own):
+        if not host.in_kubernetes or begun(own):
             continue
         for port, part in ports_of_parts(hosts).items():
             if port in own.listens:
@@ -233,10 +233,13 @@ def _find_listener(port: int) -> str:
 def taken_ports(
     tell: Reporter, name: str, own: Facts, trial: PortTrial, ports: Iterable[int]
 ) -> Iterator[Finding]:  # fmt: skip
-    """Those of a host's ports that another program has; what kubeadm began there, and another cluster, have their own."""
-    its_own = begun(own) or (own.leftovers and not made_by_up(own))
-    others = () if its_own else ports
-    for port in (each for each in others if each not in OF_HADOOP or not has_hadoop(own)):
-        if trial.bound.get((name, port)) == "taken":
+    """Those of a host's ports that another program has.
+
+    Those of Kubernetes are its own where kubeadm began or another cluster is, and those of Hadoop where `up` began it.
+    """
+    of_cluster = begun(own) or (own.leftovers and not made_by_up(own))
+    for port in ports:
+        its_own = has_hadoop(own) if port in OF_HADOOP else of_cluster
+        if not its_own and trial.bound.get((name, port)) == "taken":
             message = f"another program listens at port {port}, which {purpose_of(port)} needs"
             yield tell.fail("ports", message, _find_listener(port))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 from corral.spec.errors import shorten
 
@@ -97,7 +96,7 @@ def components_of(hosts: Hosts, found: Mapping[str, Status], lost: Mapping[str, 
     for host in hosts.hosts:
         if host.name in lost:
             yield Component(host.name, "ssh", lost[host.name], False)
-        elif in_kubernetes(host) and asked and (host.name, "node") not in each:
+        elif host.in_kubernetes and asked and (host.name, "node") not in each:
             yield Component(host.name, "node", "not in the cluster", False)
         yield from (part for part in each.values() if part.host == host.name)
     names = {host.name for host in hosts.hosts}

@@ -30,11 +30,6 @@ _SKEW_FAILS, _SKEW_WARNS = 2.0, 0.5
 """Seconds that a clock may be off."""
 
 
-def in_kubernetes(host: Host) -> bool:
-    """Whether a host becomes a node of Kubernetes."""
-    return CONTROL_PLANE in host.roles or "worker" in host.roles
-
-
 def findings_on(host: Host, facts: Facts, *, clock_offset: float) -> Iterator[Finding]:
     """All findings of one host; `clock_offset` is how far its clock is off, in seconds."""
     tell = Reporter(host.name)
@@ -78,7 +73,7 @@ def _system(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _cgroups(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    if not in_kubernetes(host):
+    if not host.in_kubernetes:
         return
     missing = [each for each in CONTROLLERS if each not in facts.controllers]
     if missing:
@@ -95,7 +90,7 @@ def _cgroups(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _swap(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    if not in_kubernetes(host):
+    if not host.in_kubernetes:
         return
     if facts.swaps:
         areas = ", ".join(f"{each.name} ({_gibi(each.size)})" for each in facts.swaps)
@@ -151,7 +146,7 @@ def _processors(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _disks(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    folders = ["/var/lib"] if in_kubernetes(host) else []
+    folders = ["/var/lib"] if host.in_kubernetes else []
     folders += [host.data_folder] if host.data_folder else []
     for folder in folders or ["/"]:
         inside = [each for each in facts.mounts if _is_below(folder, each.path)]
@@ -199,7 +194,7 @@ def _devices(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _runtime(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    if not in_kubernetes(host):
+    if not host.in_kubernetes:
         return
     if "containerd" in facts.tools:
         yield tell.ok("runtime", "containerd is there")
@@ -244,7 +239,7 @@ def _network(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
 
 
 def _remains(tell: Reporter, host: Host, facts: Facts) -> Iterator[Finding]:
-    if not in_kubernetes(host) or not facts.leftovers:
+    if not host.in_kubernetes or not facts.leftovers:
         return
     if made_by_up(facts):
         yield tell.ok("remains", "up made it a node" if is_node(facts) else "up began to make it a node")

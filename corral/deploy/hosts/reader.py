@@ -56,6 +56,11 @@ class Host:
     access: Access = Access()
     data_folder: str = ""
 
+    @property
+    def in_kubernetes(self) -> bool:
+        """Whether the host becomes a node of Kubernetes."""
+        return CONTROL_PLANE in self.roles or "worker" in self.roles
+
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
@@ -84,6 +89,10 @@ class Hosts:
     def has_hadoop(self, host: Host) -> bool:
         """Whether a host runs a part of Hadoop."""
         return self.hadoop is not None and host.name in (self.hadoop.master, *self.hadoop_workers)
+
+    def works_on(self, host: Host) -> bool:
+        """Whether `up` installs something on a host."""
+        return host.in_kubernetes or self.has_hadoop(host)
 
     def hadoop_folder(self, host: Host) -> str:
         """The folder of Hadoop's data on a host."""
@@ -225,7 +234,7 @@ def _of_corral(source: Source, document: HostsDocument, hosts: tuple[Host, ...])
     if host is None:
         hint = did_you_mean(chosen.host, document.hosts)
         yield source.problem(("corral", "host"), f"there is no {describe(chosen.host)} below hosts{hint}")
-    elif not {CONTROL_PLANE, "worker"} & set(host.roles):
+    elif not host.in_kubernetes:
         yield source.problem(("corral", "host"), f"{chosen.host} is neither a control plane nor a worker")
     if (chosen.certificate is None) != (chosen.key is None):
         yield source.problem(("corral",), "certificate and key are given together", at_key=True)
@@ -289,19 +298,19 @@ def _of_hadoop(source: Source, document: HostsDocument, whole: Hosts) -> Iterato
             hint = did_you_mean(name, document.hosts)
             yield source.problem(path, f"there is no {describe(name)} below hosts{hint}")
         elif HADOOP not in host.roles:
-            yield source.problem(path, f"{name} has not the role hadoop")
+            yield source.problem(path, f"{name} does not have the role hadoop")
     if len(set(workers)) < len(workers):
         yield source.problem(("hadoop", "workers"), "a host is repeated")
     for at, network in enumerate(chosen.clients):
         if ":" in network:
-            yield source.problem(("hadoop", "clients", at), "Hadoop knows no IPv6 addresses")
+            yield source.problem(("hadoop", "clients", at), "Hadoop does not support IPv6")
     if chosen.queue == "default":
         yield source.problem(("hadoop", "queue"), "default is the queue of all others: choose another name")
 
 
 def _nodes(hosts: tuple[Host, ...]) -> set[str]:
     """The names of the hosts that are nodes of Kubernetes."""
-    return {host.name for host in hosts if {CONTROL_PLANE, "worker"} & set(host.roles)}
+    return {host.name for host in hosts if host.in_kubernetes}
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -43,9 +43,10 @@ def bundle_of(folder: Path) -> Bundle:
     """The programs and images of a bundle; it may have Hadoop alone. Raises NotFound or InvalidInput."""
     if not folder.is_dir():
         raise NotFound("no-such-folder", f"There is no folder {folder}.")
-    hadoop = _hadoop(folder / HADOOP)
-    if hadoop is not None and not (folder / "bin").exists():
-        return Bundle("", (), (), hadoop=hadoop)
+    archive = _hadoop(folder / HADOOP)
+    if archive is not None and not (folder / "bin").exists():
+        _bounded(folder, [archive])
+        return Bundle("", (), (), hadoop=_file(archive, archive.name))
     wanted = (("bin", (*RUNTIME, *KUBERNETES), PROGRAMS), ("cni", PLUGINS, PLUGINS_FOLDER))
     programs = [
         (_present(folder / part / name), f"{target}/{name}") for part, names, target in wanted for name in names
@@ -57,19 +58,25 @@ def bundle_of(folder: Path) -> Bundle:
         raise InvalidInput(
             "odd-bundle", f"{folder / 'images'} has {len(images)} .tar files instead of 1 to {_MOST_FILES}."
         )
-    if sum(path.stat().st_size for path, _ in (*programs, *images)) > MOST_BYTES:
-        raise InvalidInput("large-bundle", f"The files of {folder} are larger than {MOST_BYTES >> 30} GiB.")
+    _bounded(folder, [path for path, _ in (*programs, *images)] + ([archive] if archive is not None else []))
     arch = _architecture([path for path, _ in programs] + ([helm.path] if helm else []))
+    hadoop = _file(archive, archive.name) if archive is not None else None
     archives = tuple(ImageArchive(_file(path, name), images_of(path)) for path, name in images)
     return Bundle(arch, tuple(_file(path, target) for path, target in programs), archives, helm, chart, hadoop)
 
 
-def _hadoop(folder: Path) -> BundleFile | None:
+def _hadoop(folder: Path) -> Path | None:
     """The archive of a release of Hadoop, if there is one. Raises InvalidInput for several."""
     found = sorted(folder.glob("*.tar.gz")) if folder.is_dir() else []
     if len(found) > 1:
         raise InvalidInput("odd-bundle", f"{folder} has {len(found)} archives: leave one release of Hadoop there.")
-    return _file(found[0], found[0].name) if found else None
+    return found[0] if found else None
+
+
+def _bounded(folder: Path, paths: Sequence[Path]) -> None:
+    """Raises InvalidInput where the files of a bundle are too large together."""
+    if sum(path.stat().st_size for path in paths if path.is_file()) > MOST_BYTES:
+        raise InvalidInput("large-bundle", f"The files of {folder} are larger than {MOST_BYTES >> 30} GiB.")
 
 
 def _present(path: Path) -> Path:

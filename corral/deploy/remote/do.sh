@@ -494,15 +494,24 @@ until_answered() {
   return 1
 }
 
+# Whether `up` began to make this host a node: it wrote the units. Otherwise a Kubernetes here is somebody else's.
+made_node() {
+  for unit in kubelet containerd; do
+    unit=/etc/systemd/system/$unit.service
+    if [ -e "$STATE/before$unit" ] || grep -qxF "$unit" "$STATE/made" 2>/dev/null; then return 0; fi
+  done
+  return 1
+}
+
 # Take back what `up` made here, the last first; what is written down goes at the end, so it can be begun again.
 reset_host() {
   unfinished reset && reset_hadoop || return
-  if [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
+  if made_node && [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
   for service in corral-balancer kubelet containerd; do
     ! grep -qxF "/etc/systemd/system/$service.service" "$STATE/made" || [ ! -e "/etc/systemd/system/$service.service" ] ||
       systemctl disable --now "$service" || return
   done
-  reset_network && reset_files && reset_packages && reset_settings || return
+  { ! made_node || { reset_network && reset_node_files; }; } && reset_files && reset_packages && reset_settings || return
   systemctl daemon-reload && systemctl reset-failed && rm -rf /var/lib/corral
 }
 
@@ -517,8 +526,12 @@ reset_network() {
   done
 }
 
+reset_node_files() {
+  rm -rf /var/lib/cni /run/flannel /var/lib/kubelet /var/lib/etcd /var/log/pods /var/log/containers \
+    /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/tmp
+}
+
 reset_files() {
-  rm -rf /var/lib/cni /run/flannel /var/lib/kubelet /var/lib/etcd /var/log/pods /var/log/containers || return
   if [ -e "$STATE/emptied" ]; then
     find /var/lib/containerd -mindepth 1 -delete && chmod "$(cat "$STATE/emptied")" /var/lib/containerd || return
   fi
@@ -527,7 +540,6 @@ reset_files() {
     (cd "$STATE/before" && find . -type f ! -name '*.new' | while read -r path; do cp -p "$path" "/$path" || exit; done) || return
   fi
   [ ! -e "$STATE/data" ] || while read -r path; do rm -rf "$path" || return; done <"$STATE/data"
-  rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/tmp
   [ ! -e "$STATE/folders" ] || sort -r "$STATE/folders" | while read -r path; do
     [ ! -d "$path" ] || rmdir --ignore-fail-on-non-empty "$path" || exit
   done

@@ -18,15 +18,18 @@ install_hadoop() {
   cd / && rm -rf "$STATE/received"
 }
 
-# make_hadoop_data FILE USER: the account of the daemons, and their folders, which nobody else sees into.
+# make_hadoop_data FILE USER: the account of the daemons, and their folders, which nobody else sees into. Containers run as that
+# account: the folder above is root's, so that no container puts a link in the place of one of them.
 make_hadoop_data() {
   if ! id "$2" >/dev/null 2>&1; then
     note users "$2" && useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$2" || return
   fi
   while read -r path; do
     case $path in /*) ;; *) continue ;; esac
-    make_folder "${path%/*/*}" && note data "${path%/*}" && mkdir -p "$path" && chown "$2:$2" "${path%/*}" "$path" &&
-      chmod 755 "${path%/*}" && chmod 700 "$path" || return
+    above=${path%/*}
+    make_folder "${above%/*}" && note data "$above" && mkdir -p "$above" && chown root:root "$above" && chmod 755 "$above" || return
+    [ ! -L "$path" ] || { echo "corral: $path is a link"; return 1; }
+    mkdir -p "$path" && chown -h "$2:$2" "$path" && chmod 700 "$path" || return
   done <"$1"
   finished hadoop-data
 }
@@ -55,7 +58,7 @@ format_hdfs() {
 # make_hdfs_folders FILE URL USER: the folders of a file's lines (owner, mode and path), by the NameNode's REST interface.
 make_hdfs_folders() {
   python3 -c '
-import sys, time, urllib.error, urllib.parse, urllib.request
+import sys, time, urllib.parse, urllib.request
 def ask(path, operation, **words):
     query = urllib.parse.urlencode({"op": operation, "user.name": sys.argv[3], **words})
     url = sys.argv[2] + "/webhdfs/v1" + urllib.parse.quote(path) + "?" + query
@@ -69,7 +72,7 @@ while True:
             ask(path, "SETOWNER", owner=owner)
             ask(path, "SETPERMISSION", permission=mode)
         break
-    except (OSError, urllib.error.HTTPError) as error:
+    except OSError as error:
         if time.monotonic() > end:
             sys.exit(f"corral: the NameNode takes no folders: {error}")
     time.sleep(2)

@@ -27,7 +27,7 @@ Ask = Callable[[str, bool], Awaitable[tuple[int, str]]]
 
 
 class Starts:
-    """Whether each control plane that hosts join has started, as far as this `up` starts it."""
+    """Whether each control plane, or master of Hadoop, that hosts join has started, as far as this `up` starts it."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -35,16 +35,16 @@ class Starts:
         self._of: dict[str, asyncio.Future[bool]] = {}
 
     def expect(self, name: str) -> None:
-        """Let those who join this control plane wait for it."""
+        """Let those who join this host wait for it."""
         self._of[name] = asyncio.get_running_loop().create_future()
 
     def tell(self, name: str, *, good: bool) -> None:
-        """Say that a control plane has started, or will not; only the first word counts."""
+        """Say that a host has started what others join, or will not; only the first word counts."""
         if name in self._of and not self._of[name].done():
             self._of[name].set_result(good)
 
     async def wait(self, joining: Joining) -> bool:
-        """Whether the control plane is up, as soon as that is known."""
+        """Whether what is joined is up, as soon as that is known."""
         return await self._of[joining.first] if joining.first in self._of else joining.there
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 from corral.deploy.checks.between_hosts import LEAST_MTU, PortTrial, cluster_address, mtu_of
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts
-from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import begun
 from corral.deploy.checks.port_rules import VXLAN, Call, calls_among, packets_among, ports_of
 from corral.deploy.hosts.reader import Host
@@ -100,7 +99,7 @@ async def _listen(
     if not ports:
         return {}
     session = await listening.enter_async_context(ssh.session(host, _COMMAND))
-    udp = [VXLAN] if in_kubernetes(host) else []
+    udp = [VXLAN] if host.in_kubernetes else []
     await session.send(_program({"address": address, "ports": ports, "udp": udp}))
     found: dict[int, str] = {}
     try:

@@ -19,12 +19,13 @@ from corral.deploy.remote.portal import portal_text
 from corral.deploy.remote.sending import PACKAGES, RECEIVED, archive_of, receiver
 from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
+from corral.deploy.steps.hadoop import JOIN_HADOOP, START_MASTER
 from corral.deploy.steps.installation import WRITE_CERTIFICATE
 from corral.deploy.steps.node import JOIN_CLUSTER, JOIN_PLANE, START_CLUSTER
 from corral.deploy.steps.outcome import Outcome, failure_of, log_entry
 from corral.deploy.steps.plan import INSTALL
 from corral.deploy.steps.script import question_of, script_of
-from corral.deploy.steps.step import HostPlan, Step
+from corral.deploy.steps.step import HostPlan, Joining, Step
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 
 _SECONDS: Final = 2400
@@ -86,10 +87,12 @@ async def do_steps_over(
     """The same over connections that the caller keeps."""
     places = asyncio.Semaphore(AT_ONCE)
     functions = "".join(path.read_text(encoding="utf-8") for path in _FUNCTIONS)
-    starts = Starts()
+    starts, masters = Starts(), Starts()
     for plan in plans.values():
         if _starts(plan):
             starts.expect(plan.name)
+        if _starts_master(plan):
+            masters.expect(plan.name)
 
     async def ask(name: str, plane: bool) -> tuple[int, str]:
         """Ask a control plane for a token."""
@@ -104,18 +107,19 @@ async def do_steps_over(
         async with places:
             with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
                 work = _Work(
-                    ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, ask,
-                    list_path.parent,
+                    ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, masters,
+                    ask, list_path.parent,
                 )  # fmt: skip
                 try:
                     return host.name, await work.do(plan)
                 finally:
                     starts.tell(host.name, good=False)
+                    masters.tell(host.name, good=False)
 
     # Those that join wait for those that start, so the latter have the first places.
-    ordered = sorted(
-        (host for host in hosts.hosts if host.name in plans), key=lambda host: not _starts(plans[host.name])
-    )
+    chosen = [host for host in hosts.hosts if host.name in plans]
+    first = {name for name, plan in plans.items() if _starts(plan) or _starts_master(plan)}
+    ordered = sorted(chosen, key=lambda host: host.name not in first)
     return dict(await asyncio.gather(*(do(host) for host in ordered)))
 
 
@@ -123,16 +127,20 @@ def _starts(plan: HostPlan) -> bool:
     return any(step.call[0] == START_CLUSTER for step in plan.doable)
 
 
+def _starts_master(plan: HostPlan) -> bool:
+    return any(step.call == START_MASTER for step in plan.doable)
+
+
 class _Work:
     """The steps of one host, and its log."""
 
     def __init__(
         self, ssh: Ssh, host: Host, functions: str, packages: Sequence[Path], log: TextIO, told: Callable[[str], None],
-        starts: Starts, ask: Ask, folder: Path,
+        starts: Starts, masters: Starts, ask: Ask, folder: Path,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._ssh, self._host, self._functions, self._packages = ssh, host, functions, packages
-        self._log, self._told, self._starts, self._token = log, told, starts, ask
+        self._log, self._told, self._starts, self._masters, self._token = log, told, starts, masters, ask
 
     async def do(self, plan: HostPlan) -> Outcome:
         done: list[str] = []
@@ -151,6 +159,8 @@ class _Work:
             done.append(step.title)
             if step.call[0] == START_CLUSTER:
                 self._starts.tell(self._host.name, good=True)
+            if step.call == START_MASTER:
+                self._masters.tell(self._host.name, good=True)
         return Outcome("prepared", tuple(done))
 
     async def _step(self, step: Step) -> tuple[int, str]:
@@ -164,6 +174,8 @@ class _Work:
                 return code, output
         if step.call[0] in (JOIN_CLUSTER, JOIN_PLANE):
             return await self._join(step)
+        if step.call[0] == JOIN_HADOOP:
+            await self._started(step, self._masters)
         if step.call[0] == WRITE_CERTIFICATE:
             step = replace(step, content=self._portal(step))
         return await self._ask("sh -s", script_of(self._functions, step, from_folder=bool(self._packages)))
@@ -176,13 +188,16 @@ class _Work:
 
     async def _joining(self, step: Step) -> bytes:
         """What kubeadm is told of the control plane, once that has started. Raises NotReached."""
+        return await joining_text(self._host, await self._started(step, self._starts), self._token)
+
+    async def _started(self, step: Step, starts: Starts) -> Joining:
+        """What a host joins, once that has started. Raises NotReached."""
         joining = step.joining
-        if joining is None or not await self._starts.wait(joining):
+        if joining is None or not await starts.wait(joining):
             first = joining.first if joining else "the control plane"
-            raise NotReached(
-                Refusal(f"cannot {step.title}: {first} has not started", f"Mend {first}, then run up again.")
-            )
-        return await joining_text(self._host, joining, self._token)
+            what = "join Hadoop" if step.call[0] == JOIN_HADOOP else step.title
+            raise NotReached(Refusal(f"cannot {what}: {first} has not started", f"Mend {first}, then run up again."))
+        return joining
 
     def _portal(self, step: Step) -> bytes:
         """The portal's key and certificate. Raises NotReached."""

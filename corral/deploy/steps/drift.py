@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from corral.deploy.checks.components import SOON, Certificate
 from corral.deploy.checks.facts import Facts
-from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import made_by_up
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import Hosts
@@ -60,12 +59,12 @@ def differences(
             continue
         found += (each for step in plan.steps if step.needed for each in _of_step(plan.name, step, seen.facts, bundle))
         found += _unfinished(plan.name, seen.facts)
-        if in_kubernetes(host):
+        if host.in_kubernetes:
             found += _beside(plan.name, seen.facts) if made_by_up(seen.facts) else ()
             found += _versions(plan.name, f"v{hosts.kubernetes.version}", seen.facts)
             found += _membership(plan.name, nodes) if nodes is not None else ()
         found += (_late(each, now) for each in certificates if each.host == plan.name and each.days_left(now) < SOON)
-    listed = {host.name for host in hosts.hosts if in_kubernetes(host)}
+    listed = {host.name for host in hosts.hosts if host.in_kubernetes}
     found += (
         Difference(name, "node", name, ABSENT, _state(node))
         for name, node in (nodes or {}).items()

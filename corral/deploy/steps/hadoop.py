@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from corral.deploy.checks.between_hosts import cluster_address
+from corral.deploy.checks.between_hosts import cluster_address, shown
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.ours import MARK
 from corral.deploy.hosts.document import Hadoop
@@ -15,7 +15,7 @@ from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.steps import files
 from corral.deploy.steps import hadoop_files as texts
 from corral.deploy.steps.bundle import Bundle, listing
-from corral.deploy.steps.step import Step
+from corral.deploy.steps.step import Joining, Step
 
 PACKAGES: Final = ("default-jre-headless", "iptables", "python3")
 """What a host needs: daemons and masters of services run on Java, Corral's tasks on Python."""
@@ -24,6 +24,10 @@ RELEASE: Final = f"{texts.HOME}/release"
 UNFINISHED_DATA, UNFINISHED_FORMAT, UNFINISHED_FOLDERS = "hadoop-data", "hadoop-format", "hadoop-folders"
 UNFINISHED_WORKER: Final = "hadoop-worker"
 """What a host keeps a mark of while it is begun and not done, besides the names of services."""
+JOIN_HADOOP: Final = "join_hadoop"
+"""The function that waits until the master has a worker."""
+START_MASTER: Final = ("restart", texts.RESOURCE_MANAGER)
+"""The call after which a master runs: its ResourceManager is the last of its daemons."""
 _UNITS: Final = "/etc/systemd/system"
 
 
@@ -31,16 +35,32 @@ def bars(hosts: Hosts, host: Host, facts: Mapping[str, Facts], bundle: Bundle | 
     """What keeps a host's part of Hadoop from being installed."""
     if hosts.hadoop is None or not hosts.has_hadoop(host):
         return
-    if not _master_address(hosts, hosts.hadoop, facts):
-        yield f"the address of {hosts.hadoop.master}, which Hadoop's master is, is not known: it was not reached"
     own = facts[host.name]
+    master = _master_address(hosts, hosts.hadoop, host, facts)
+    if not master:
+        yield f"the address of {hosts.hadoop.master}, which Hadoop's master is, is not known: it was not reached"
     if ":" in cluster_address(host, own):
-        yield "Hadoop knows no IPv6 addresses: give it an internalAddress of IPv4"
-    for path, text in (_site(hosts, hosts.hadoop, host, facts).texts() | _rules(hosts, hosts.hadoop, facts)).items():
+        yield "Hadoop does not support IPv6: give it an internalAddress of IPv4"
+    if not _let_through(own):
+        for each in _unknown(hosts, facts):
+            if not _is_ip(each.address) and (master or each.name != hosts.hadoop.master):
+                yield f"the address of {each.name} is not known: give it an internalAddress"
+    rules = _rules(hosts, hosts.hadoop, host, facts)
+    for path, text in (_site(hosts, hosts.hadoop, host, facts).texts() | rules).items():
         if len(text.encode()) >= files.MOST_READ:
             yield f"its {path} would be longer than {files.MOST_READ} bytes: name fewer properties, or wider networks"
     if bundle is not None and bundle.hadoop is None and RELEASE not in own.programs:
         yield "the bundle has no Hadoop (hadoop/NAME.tar.gz), and the list asks for it"
+
+
+def notes(hosts: Hosts, host: Host, facts: Mapping[str, Facts]) -> Iterator[str]:
+    """What stays as it is on a host, as the addresses of others are not known."""
+    names = [each.name for each in _unknown(hosts, facts)] if hosts.has_hadoop(host) else []
+    if names and _let_through(facts[host.name]):
+        yield (
+            f"The addresses of these hosts are not known: {shown(names)}. Hadoop's firewall goes on to let through all "
+            "that it does now. Give them an internalAddress."
+        )
 
 
 def steps(hosts: Hosts, host: Host, facts: Mapping[str, Facts], bundle: Bundle | None) -> Iterator[Step]:
@@ -54,27 +74,44 @@ def steps(hosts: Hosts, host: Host, facts: Mapping[str, Facts], bundle: Bundle |
 def _site(hosts: Hosts, chosen: Hadoop, host: Host, facts: Mapping[str, Facts]) -> texts.Site:
     own = facts[host.name]
     return texts.Site(
-        chosen, host, cluster_address(host, own), _master_address(hosts, chosen, facts), hosts.hadoop_folder(host),
+        chosen, host, cluster_address(host, own), _master_address(hosts, chosen, host, facts), hosts.hadoop_folder(host),
         len(hosts.hadoop_workers), texts.offer_of(chosen, host, own.cpus, own.memory),
     )  # fmt: skip
 
 
-def _rules(hosts: Hosts, chosen: Hadoop, facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The rules of the firewall, the same on all hosts of Hadoop."""
-    addresses = [_address(host, facts) for host in hosts.hosts]
-    return {texts.RULES_FILE: texts.rules_text((each for each in addresses if _is_ip(each, 4)), chosen.clients)}
+def _rules(hosts: Hosts, chosen: Hadoop, host: Host, facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The rules of a host's firewall. While an address is not known, they let through all that they did before."""
+    known = [_address(each, facts) for each in hosts.hosts]
+    unknown = _unknown(hosts, facts)
+    kept = _let_through(facts[host.name]) if unknown else ()
+    likely = () if kept else (each.address for each in unknown)
+    addresses = (each for each in (*known, *likely) if _is_ip(each, 4))
+    return {texts.RULES_FILE: texts.rules_text((*addresses, *kept), chosen.clients)}
 
 
-def _master_address(hosts: Hosts, chosen: Hadoop, facts: Mapping[str, Facts]) -> str:
-    """The address of the master, which is known of a host that was not reached only where the list says it."""
+def _let_through(own: Facts) -> tuple[str, ...]:
+    """The networks that a host's firewall lets through now."""
+    there = own.files.get(texts.RULES_FILE, b"")
+    return texts.networks_of(there) if len(there) < files.MOST_READ else ()
+
+
+def _unknown(hosts: Hosts, facts: Mapping[str, Facts]) -> list[Host]:
+    """The hosts of the list whose address in the cluster is not known. The one for SSH may be another."""
+    return [each for each in hosts.hosts if not _address(each, facts) and not _is_ip(each.address, 6)]
+
+
+def _master_address(hosts: Hosts, chosen: Hadoop, host: Host, facts: Mapping[str, Facts]) -> str:
+    """The address of the master; of one that was not reached the list has it, else the host's own files."""
     master = hosts.named(chosen.master)
-    return "" if master is None else _address(master, facts)
+    if master is None:
+        return ""
+    there = texts.master_of(facts[host.name].files.get(texts.CORE_FILE, b""))
+    return _address(master, facts) or there or (master.address if _is_ip(master.address) else "")
 
 
 def _address(host: Host, facts: Mapping[str, Facts]) -> str:
-    if host.name in facts:
-        return cluster_address(host, facts[host.name])
-    return host.internal_address or (host.address if _is_ip(host.address) else "")
+    """The address of a host in the cluster; "" where it was not reached and the list does not say it."""
+    return cluster_address(host, facts[host.name]) if host.name in facts else host.internal_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +166,10 @@ class _Part:
         if self._is_worker:
             needed = any(started) or UNFINISHED_WORKER in self._own.unfinished
             title = "wait until YARN and HDFS have it" if needed else "YARN and HDFS have it"
-            yield Step("hadoop", title, needed, call=self._call("join_hadoop", self.site.master, self.site.address))
+            call = self._call(JOIN_HADOOP, self.site.master, self.site.address)
+            yield Step(
+                "hadoop", title, needed, call=call, joining=Joining(self.chosen.master, True, "", self.site.address)
+            )
 
     def _release(self) -> Step:
         given = self.bundle.hadoop if self.bundle is not None else None
@@ -155,7 +195,7 @@ class _Part:
         )  # fmt: skip
 
     def _firewall(self) -> Iterator[Step]:
-        (rules,) = _rules(self.hosts, self.chosen, self.facts).values()
+        (rules,) = _rules(self.hosts, self.chosen, self.host, self.facts).values()
         changed = [
             self._file(texts.RULES_FILE, rules, texts.FIREWALL),
             self._file(f"{_UNITS}/{texts.FIREWALL}.service", texts.FIREWALL_UNIT, texts.FIREWALL),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +19,7 @@ HOME: Final = "/opt/corral-hadoop"
 JAVA: Final = "/usr/lib/jvm/default-java"
 USER: Final = "corral-hadoop"
 """The account of all daemons, and of the containers of the DefaultContainerExecutor."""
-JAVA_FILE, RULES_FILE = HADOOP_FILE, f"{CONF}/firewall.rules"
+JAVA_FILE, CORE_FILE, RULES_FILE = HADOOP_FILE, f"{CONF}/core-site.xml", f"{CONF}/firewall.rules"
 FOLDERS_FILE, FORMAT_FILE, HDFS_FILE = f"{CONF}/folders", f"{CONF}/format", f"{CONF}/hdfs"
 """The folders of a host, the folder that the NameNode formats, and the folders in HDFS."""
 ZOOKEEPER, NAME_NODE, RESOURCE_MANAGER = "corral-zookeeper", "corral-namenode", "corral-resourcemanager"
@@ -31,6 +32,8 @@ DEVICE: Final = "yarn.io/gpu"
 _STEP_MIB: Final = 256
 """A NodeManager offers a multiple of it, so that a new kernel, which leaves some memory more or less, changes nothing."""
 _MIB: Final = 1024 * 1024
+_PASSING: Final = re.compile(rb"^-A CORRAL-HADOOP -s ([0-9./,]+) -j RETURN$", re.MULTILINE)
+_MASTER: Final = re.compile(rb"<value>hdfs://([0-9.]{7,15}):8020</value>")
 _A_RULE: Final = 100
 """Networks that a line of the firewall's rules has."""
 _LEAST_HEAP: Final = 128
@@ -160,7 +163,7 @@ class Site:
             "yarn.webapp.api-service.enable": "true",
             "hadoop.registry.zk.quorum": f"{master}:2181",
             "yarn.service.classpath": class_path(),
-            "yarn.service.am.java.opts": " ".join(opened()),
+            "yarn.service.am.java.opts": " ".join(java_words()),
             "yarn.service.am-resource.memory": 384,
             "yarn.service.am.client.port-range": MASTERS,
             "yarn.service.container-failure.retry.max": -1,
@@ -281,6 +284,26 @@ def rules_text(addresses: Iterable[str], clients: Sequence[str]) -> str:
     )
 
 
+def networks_of(rules: bytes) -> tuple[str, ...]:
+    """The networks that rules let through, as `rules_text` writes them."""
+    found = (each for row in _PASSING.findall(rules) for each in row.decode().split(","))
+    return tuple(each for each in found if _is_network(each))
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def master_of(core_site: bytes) -> str:
+    """The master's address in a core-site.xml, or ""."""
+    found = _MASTER.search(core_site)
+    return found[1].decode() if found and _is_network(found[1].decode()) else ""
+
+
 def class_path() -> str:
     """The folders of a release of Hadoop; Java itself finds the jars in them."""
     share = f"{HOME}/share/hadoop"
@@ -288,14 +311,14 @@ def class_path() -> str:
     return ":".join([CONF, *parts, f"{share}/yarn/timelineservice/*", f"{share}/yarn/timelineservice/lib/*"])
 
 
-def opened() -> tuple[str, ...]:
-    """The words that let Hadoop read internals of Java 17."""
-    return tuple(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED)
+def java_words() -> tuple[str, ...]:
+    """The words that let Hadoop read internals of Java 17, and listen by IPv4 alone: the firewall has no rules of IPv6."""
+    return (*(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED), "-Djava.net.preferIPv4Stack=true")
 
 
 def java_options() -> str:
     """The options of all daemons, as Java reads them of a file."""
-    return MARK + "\n".join([*opened(), "-cp", f'"{class_path()}"']) + "\n"
+    return MARK + "\n".join([*java_words(), "-cp", f'"{class_path()}"']) + "\n"
 
 
 def _xml(settings: Mapping[str, object]) -> str:

@@ -7,7 +7,6 @@ from typing import Final
 
 from corral.deploy.checks.components import control_planes
 from corral.deploy.checks.facts import Facts
-from corral.deploy.checks.on_a_host import in_kubernetes
 from corral.deploy.checks.ours import KUBELET
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import CONTROL_PLANE, HADOOP, Host, Hosts
@@ -35,15 +34,10 @@ def upgrade_plan_of(hosts: Hosts, survey: Survey, bundle: Bundle) -> tuple[HostP
     facts = {name: seen.facts for name, seen in survey.seen.items()}
     first = first_plane(hosts, facts)
     order = sorted(
-        (host for host in hosts.hosts if in_kubernetes(host)),
+        (host for host in hosts.hosts if host.in_kubernetes),
         key=lambda host: (host.name != first, CONTROL_PLANE not in host.roles),
     )
     return tuple(_upgrade_plan(hosts, host, first, facts, bundle) for host in order if host.name in facts)
-
-
-def is_worked_on(hosts: Hosts, host: Host) -> bool:
-    """Whether `up` installs something on a host."""
-    return in_kubernetes(host) or hosts.has_hadoop(host)
 
 
 def _upgrade_plan(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts], bundle: Bundle) -> HostPlan:
@@ -73,6 +67,7 @@ def _host_plan(
         bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
         return HostPlan(host.name, host.roles, (), bars, notes, bars)
     own = facts[host.name]
+    notes = (*notes, *hadoop.notes(hosts, host, facts))
     asked = installation_of(hosts, first, facts) if host.name == first else None
     lacking = tuple(asked.missing(bundle)) if asked is not None and bundle is not None else ()
     bars = (
@@ -80,8 +75,8 @@ def _host_plan(
         *hadoop.bars(hosts, host, facts, bundle),
     )  # fmt: skip
     obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
-    packages = _packages(hosts, host, own) if is_worked_on(hosts, host) else ()
-    of_kubernetes = (*_system(own), *node_steps(hosts, host, first, facts, bundle)) if in_kubernetes(host) else ()
+    packages = _packages(hosts, host, own) if hosts.works_on(host) else ()
+    of_kubernetes = (*_system(own), *node_steps(hosts, host, first, facts, bundle)) if host.in_kubernetes else ()
     steps = (*packages, *of_kubernetes, *hadoop.steps(hosts, host, facts, bundle))
     return HostPlan(host.name, host.roles, steps, obstacles, notes, bars)
 
@@ -99,7 +94,7 @@ def _bars(
     """What on a host itself keeps its steps from being done."""
     if own.sudo not in ("root", "free"):
         yield f"sudo asks {own.user} for a password, or is not there"
-    if not is_worked_on(hosts, host):
+    if not hosts.works_on(host):
         return
     if own.manager != "apt-get":
         yield f"packages are planned for apt-get, and it has {own.manager or 'no package manager'}"
@@ -107,7 +102,7 @@ def _bars(
         yield "it has no systemd"
     if len(own.files.get(_FSTAB, b"")) >= files.MOST_READ:
         yield f"its {_FSTAB} is too long to be changed: make it shorter than {files.MOST_READ} bytes"
-    if bundle is not None and in_kubernetes(host):
+    if bundle is not None and host.in_kubernetes:
         yield from _unfit(hosts, own, bundle, upgrade=upgrade)
 
 
@@ -130,7 +125,7 @@ def _unfit(hosts: Hosts, own: Facts, bundle: Bundle, *, upgrade: bool) -> Iterat
 
 def _obstacles_between(hosts: Hosts, host: Host, first: str, facts: Mapping[str, Facts]) -> Iterator[str]:
     """What at other hosts, or in the list, keeps a host from joining the cluster."""
-    if not in_kubernetes(host):
+    if not host.in_kubernetes:
         return
     if first not in facts:
         yield f"the control plane {first} was not reached"
@@ -149,7 +144,7 @@ def packages_of(hosts: Hosts, host: Host) -> tuple[str, ...]:
     """The packages that a host needs."""
     of_nodes = (*PACKAGES, *((balancer.PACKAGE,) if balancer.is_needed(hosts) else ()))
     of_hadoop = hadoop.PACKAGES if hosts.has_hadoop(host) else ()
-    return tuple(dict.fromkeys((*(of_nodes if in_kubernetes(host) else ()), *of_hadoop)))
+    return tuple(dict.fromkeys((*(of_nodes if host.in_kubernetes else ()), *of_hadoop)))
 
 
 def _packages(hosts: Hosts, host: Host, own: Facts) -> Iterator[Step]:

@@ -17,10 +17,10 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What a host needs of the control plane that it joins."""
+    """What a host needs of the control plane, or of the master of Hadoop, that it joins."""
 
     first: str
-    """The control plane's name: it makes the token."""
+    """The name of that host; a control plane makes the token."""
     there: bool
     """Whether that was up already when it was looked at."""
     endpoint: str
