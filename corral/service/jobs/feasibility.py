@@ -81,7 +81,9 @@ class Feasibility:
         if found is None:
             return ""
         if found.code == UNKNOWN_LEVEL and not waits:
-            raise InvalidInput(UNKNOWN_LEVEL, f"{found.message} To wait for a machine that has it: --wait-for-capacity.")
+            raise InvalidInput(
+                UNKNOWN_LEVEL, f"{found.message} To wait for a machine that has it: --wait-for-capacity."
+            )
         return found.message
 
     async def trial(self, actor: Actor, job: UnifiedJob, wait: WaitingView | None, obstacle: str) -> Trial:
