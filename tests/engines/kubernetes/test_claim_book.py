@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.devices.claim_manifest import (
     MOST,
     PLAN,
@@ -18,13 +19,14 @@ from corral.engines.kubernetes.devices.claim_manifest import (
     plan_of,
     status_patch,
 )
+from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
 from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
 from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, pod_name
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 
 SERVER, NAMESPACE = "server", "corral"
@@ -155,12 +157,45 @@ def test_a_claim_is_of_no_use_when_its_pods_are_gone_or_never_came(
 def test_a_pod_that_came_and_went_unseen_keeps_no_claim(book: ClaimBook) -> None:
     book.fold_claim(Change(claim(plan(1))), 0)
     book.use(pod("a", CLAIM), 0)
-    book.miss(frozenset(), 5)
-    assert book.own_claims[CLAIM].users
-    book.miss(frozenset({"a"}), 60)
-    assert book.own_claims[CLAIM].users
-    book.miss(frozenset(), 60)
-    assert [each.name for each in book.unused_claims(61)] == [CLAIM]
+    assert book.missing(frozenset(), 5) == {}
+    assert book.missing(frozenset({"a"}), 60) == {}
+    ((uid, name),) = book.missing(frozenset(), 60).items()
+    assert list(book.unused_claims(61)) == [], "it may be there, and not be told yet"
+    book.still_there(uid, 60)
+    assert book.missing(frozenset(), 65) == {}
+    assert book.missing(frozenset(), 75) == {uid: name}
+    book.forget(uid)
+    assert [each.name for each in book.unused_claims(76)] == [CLAIM]
+
+
+@pytest.mark.parametrize(
+    ("answer", "unused"),
+    [
+        (b'{"metadata": {"name": "a", "uid": "a"}}', []),
+        (b'{"metadata": {"name": "a", "uid": "another"}}', [CLAIM]),
+        (NotFound("pod-gone", "There is no such pod."), [CLAIM]),
+        (Unavailable("kubernetes-timeout", "The cluster did not answer."), []),
+    ],
+    ids=["it is told late", "another has its name", "it is gone", "it is not known"],
+)
+async def test_the_claim_of_a_pod_that_is_not_followed_goes_only_when_the_cluster_says_that_it_is_gone(
+    book: ClaimBook, answer: bytes | CorralError, unused: list[str]
+) -> None:
+    class Calls:
+        async def ask(self, call: Call) -> bytes:
+            assert str(call.name) == "a"
+            if isinstance(answer, CorralError):
+                raise answer
+            return answer
+
+    book.fold_claim(Change(claim(plan(1))), 0)
+    book.use(pod("a", CLAIM), 0)
+    reconciler = ClaimReconciler(
+        cast(Any, Calls()), book, cast(Any, None), namespace=NAMESPACE, fail=lambda *_: None, pods=frozenset
+    )
+    ((uid, name),) = book.missing(frozenset(), 60).items()
+    await reconciler._look_for(uid, name)
+    assert [each.name for each in book.unused_claims(61)] == unused
 
 
 def test_a_claim_that_is_being_written_is_left_alone(book: ClaimBook) -> None:

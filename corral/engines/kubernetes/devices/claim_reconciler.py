@@ -18,7 +18,7 @@ from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.claim_manifest import FINALIZER
 from corral.engines.kubernetes.devices.claim_state import ClaimBook, OwnClaim
 from corral.engines.kubernetes.devices.structs import ResourceClaim
-from corral.engines.kubernetes.pods.calls import PodCalls
+from corral.engines.kubernetes.pods.calls import POD, PodCalls
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.engines.kubernetes.pods.nudge import NUDGE, NudgeQueue, StuckPod
@@ -81,12 +81,27 @@ class ClaimReconciler:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             now = loop.time()
+            missing: dict[str, str] = {}
             if now - since > _MISS_SECONDS:
-                since = now
-                self._book.miss(self._pods(), now)
-            work: list[Coroutine[Any, Any, None]] = [*self._settling(now), *self._collecting(now), *self._nudging(now)]
+                since, missing = now, self._book.missing(self._pods(), now)
+            work: list[Coroutine[Any, Any, None]] = [self._look_for(*each) for each in list(missing.items())[:_AT_ONCE]]
+            work += [*self._settling(now), *self._collecting(now), *self._nudging(now)]
             for first in range(0, len(work), _AT_ONCE):
                 await asyncio.gather(*work[first : first + _AT_ONCE])
+
+    async def _look_for(self, uid: str, name: str) -> None:
+        """Ask for a pod that is not followed: the claims of one that a busy cluster tells late must stay."""
+        try:
+            pod = POD.decode(await self._calls.ask(Call("get", PODS, self._namespace, name)))
+        except NotFound:
+            self._book.forget(uid)
+        except CorralError as error:
+            _log.warning("it is not known whether pod %s is there: %s", name, error.message)
+        else:
+            if pod.metadata.uid == uid:
+                self._book.still_there(uid, asyncio.get_running_loop().time())
+            else:
+                self._book.forget(uid)
 
     def _settling(self, now: float) -> list[Coroutine[Any, Any, None]]:
         touched, self._book.touched = self._book.touched, set()

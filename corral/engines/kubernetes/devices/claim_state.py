@@ -170,14 +170,26 @@ class ClaimBook:
                 self._unused.discard(name)
             self.touched.add(name)
 
-    def miss(self, there: frozenset[str], now: float) -> None:
-        """Forget pods that ended unseen. `there` are the UIDs of all existing pods."""
+    def missing(self, there: frozenset[str], now: float) -> dict[str, str]:
+        """The names of pods, by UID, that are not among the followed ones (`there`) for too long.
+
+        They ended unseen, or a busy cluster has not told of them yet.
+        """
+        users = (each for found in self.own_claims.values() for each in found.users.items())
+        return {uid: user.name for uid, user in users if uid not in there and now - user.since > _UNSEEN_SECONDS}
+
+    def still_there(self, pod: str, now: float) -> None:
+        """Record that a pod exists, by its UID, although it is not followed yet."""
+        for found in self.own_claims.values():
+            if pod in found.users:
+                found.users[pod].since = now
+
+    def forget(self, pod: str) -> None:
+        """Forget a pod that ended unseen, by its UID."""
         for name, found in self.own_claims.items():
-            for uid, user in list(found.users.items()):
-                if uid not in there and now - user.since > _UNSEEN_SECONDS:
-                    del found.users[uid]
-                    self._unused.add(name)
-                    self.touched.add(name)
+            if found.users.pop(pod, None) is not None:
+                self._unused.add(name)
+                self.touched.add(name)
 
     def unused_claims(self, now: float) -> Iterator[OwnClaim]:
         """Yield the claims to delete."""
