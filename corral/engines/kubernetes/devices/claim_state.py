@@ -23,7 +23,7 @@ UNUSED_SECONDS: Final = 30.0
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 30.0
 _UNSEEN_SECONDS: Final = 10.0
-"""Seconds for which a just created pod may be missing from the followed pods."""
+"""Seconds for which a pod may be missing from the followed pods before the cluster is asked for it."""
 
 
 @dataclass(slots=True)

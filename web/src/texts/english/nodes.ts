@@ -137,5 +137,4 @@ export const nodes = part('nodes', {
   between: '{one} and {other}',
   amounts: '{devices}, {processors} processors and {memory}',
   devicesDescribed: '{devices}, described in the cluster document',
-  countInState: '{count} {state}',
 });
