@@ -6,6 +6,7 @@ one with processor cores a NUMA node; link type 11 is XGMI.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from corral.devices.discovery_result import DiscoveryResult
@@ -14,6 +15,8 @@ from corral.spec.device_topology import Wiring
 from corral.spec.link_quality import NVLINK, QUALITY, symmetric
 
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
+FILES = ("[0-9]*/properties", "[0-9]*/name", "[0-9]*/io_links/*/properties", "[0-9]*/mem_banks/*/properties")
+"""The files of a topology that are read."""
 _XGMI = 11
 _HEAPS = {"1", "2"}
 """Memory bank types that count as device memory: public (1) and private (2) frame buffer."""
@@ -23,9 +26,21 @@ def discover(topology: Path = TOPOLOGY) -> DiscoveryResult:
     """Return the AMD GPUs of this machine, in the kernel's order."""
     if not topology.is_dir():
         return DiscoveryResult(note="no AMD kernel driver")
-    nodes = {int(path.name): path for path in topology.iterdir() if path.name.isdigit()}
-    properties = {number: _properties(path / "properties") for number, path in sorted(nodes.items())}
-    gpus = [number for number, known in properties.items() if int(known.get("simd_count", "0"))]
+    found = (path for pattern in FILES for path in topology.glob(pattern))
+    return described({str(path.relative_to(topology)): _text(path) for path in found})
+
+
+def described(files: Mapping[str, str]) -> DiscoveryResult:
+    """Return the AMD GPUs of a machine by the texts of its topology's `FILES`, by their paths below `TOPOLOGY`.
+
+    Raises ValueError or KeyError for texts that the driver does not write.
+    """
+    nodes: dict[int, dict[str, str]] = {}
+    for path, text in files.items():
+        number, _, name = path.partition("/")
+        nodes.setdefault(int(number), {})[name] = text
+    properties = {number: _properties(known.get("properties", "")) for number, known in nodes.items()}
+    gpus = gpu_nodes(files)
     links = {number: _links(nodes[number]) for number in gpus}
     numa = {number: _numa(links[number], properties) for number in gpus}
     rows = [[_between(links[a], b, near=numa[a] == numa[b]) for b in gpus] for a in gpus]
@@ -37,13 +52,20 @@ def discover(topology: Path = TOPOLOGY) -> DiscoveryResult:
             index=index,
             id=_id(properties[number], number),
             kind="gpu",
-            model=f"AMD {_name(nodes[number])}",
+            model=f"AMD {nodes[number].get('name', '').strip() or 'GPU'}",
             cells=cells[index],
             memory_bytes=_memory(nodes[number]),
         )
         for index, number in enumerate(gpus)
     )
     return DiscoveryResult(devices, matrix)
+
+
+def gpu_nodes(files: Mapping[str, str]) -> list[int]:
+    """Return the numbers of a topology's nodes that are GPUs, in the order of the devices. Raises ValueError."""
+    known = {path: _properties(text) for path, text in files.items() if path.endswith("/properties")}
+    found = (int(path.partition("/")[0]) for path, each in known.items() if int(each.get("simd_count", "0")))
+    return sorted(found)
 
 
 def _between(links: dict[int, tuple[int, int]], other: int, *, near: bool) -> int:
@@ -64,24 +86,23 @@ def _numa(links: dict[int, tuple[int, int]], properties: dict[int, dict[str, str
     return min(near, key=lambda number: links[number][1]) if near else 0
 
 
-def _links(node: Path) -> dict[int, tuple[int, int]]:
+def _links(node: Mapping[str, str]) -> dict[int, tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
-    for path in sorted((node / "io_links").glob("*/properties")):
-        known = _properties(path)
+    for known in _all(node, "io_links/"):
         found[int(known["node_to"])] = (int(known["type"]), int(known.get("weight", "0")))
     return found
 
 
-def _memory(node: Path) -> int:
-    banks = (_properties(path) for path in (node / "mem_banks").glob("*/properties"))
+def _memory(node: Mapping[str, str]) -> int:
+    banks = _all(node, "mem_banks/")
     return sum(int(bank["size_in_bytes"]) for bank in banks if bank.get("heap_type") in _HEAPS)
 
 
-def _name(node: Path) -> str:
-    try:
-        return (node / "name").read_text().strip() or "GPU"
-    except OSError:
-        return "GPU"
+def _all(node: Mapping[str, str], folder: str) -> Iterator[dict[str, str]]:
+    """The properties of the parts of a node, by their paths."""
+    for path, text in sorted(node.items()):
+        if path.startswith(folder) and (known := _properties(text)):
+            yield known
 
 
 def _id(known: dict[str, str], number: int) -> str:
@@ -89,9 +110,12 @@ def _id(known: dict[str, str], number: int) -> str:
     return f"AMD-{unique:016x}" if unique else f"AMD-{known.get('domain', '0')}-{known.get('location_id', number)}"
 
 
-def _properties(path: Path) -> dict[str, str]:
+def _properties(text: str) -> dict[str, str]:
+    return dict(line.split(None, 1) for line in text.splitlines() if len(line.split(None, 1)) == 2)
+
+
+def _text(path: Path) -> str:
     try:
-        lines = path.read_text().splitlines()
+        return path.read_text()
     except OSError:
-        return {}
-    return dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) == 2)
+        return ""

@@ -35,12 +35,26 @@ def discover(library: Any = None, sysfs: Path = SYSFS) -> DiscoveryResult:
     except library.NVMLError as error:
         return DiscoveryResult(note=f"NVML: {error}")
     try:
-        count = library.nvmlDeviceGetCount()
-        handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
-        boards = _wiring(library, handles, sysfs)
-        return _devices(library, handles, boards)
+        found = handles(library)
+        return _devices(library, found, _wiring(library, found, sysfs))
     finally:
         library.nvmlShutdown()
+
+
+def handles(library: Any) -> list[Any]:
+    """Return the handles of the boards that an open NVML shows, in PCI order; None for one that is lost.
+
+    A board that the process has no permission for, such as one of another container, is none of this machine: CUDA does
+    not count it either.
+    """
+    found: list[Any] = []
+    for index in range(library.nvmlDeviceGetCount()):
+        try:
+            found.append(library.nvmlDeviceGetHandleByIndex(index))
+        except library.NVMLError as error:
+            if getattr(error, "value", 0) != library.NVML_ERROR_NO_PERMISSION:
+                found.append(None)
+    return found
 
 
 def has_driver() -> bool:
@@ -134,6 +148,8 @@ def _slices(library: Any, handle: Any) -> list[Any]:
 
 def _fault(library: Any, handle: Any) -> str:
     """Return why a board must not be used, "" if it is healthy."""
+    if handle is None:
+        return _LOST
     try:
         library.nvmlDeviceGetUUID(handle)
     except library.NVMLError:
@@ -175,7 +191,9 @@ def _bus(library: Any, handle: Any) -> str:
 
 
 def _ask(library: Any, call: Callable[..., Any], *arguments: Any, default: Any) -> Any:
-    """Return the answer, or `default` if this board or driver does not support the call."""
+    """Return the answer, or `default` if this board is lost, or it or the driver does not support the call."""
+    if None in arguments:
+        return default
     try:
         answer = call(*arguments)
     except library.NVMLError:

@@ -15,6 +15,8 @@ class Board:
     ecc: int = 0
     remap_failed: int = 0
     lost: bool = False
+    refused: int = 0
+    """The error with which NVML gives no handle of it, 0 for none."""
     links: dict[int, str] = field(default_factory=dict)
     """Link number to the bus id at the other end, "switch" for an NVSwitch."""
     slices: list[Board] = field(default_factory=list)
@@ -27,8 +29,13 @@ class FakeNvml:
     NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
     NVML_VOLATILE_ECC = 0
 
+    NVML_ERROR_NO_PERMISSION = 4
+    NVML_ERROR_GPU_IS_LOST = 15
+
     class NVMLError(Exception):
-        pass
+        def __init__(self, value: int | str) -> None:
+            super().__init__(value)
+            self.value = value
 
     def __init__(self, boards: list[Board], ancestors: dict[tuple[int, int], int], *, driver: bool = True) -> None:
         self.boards, self.ancestors, self.driver = boards, ancestors, driver
@@ -46,6 +53,8 @@ class FakeNvml:
         return len(self.boards)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Board:
+        if self.boards[index].refused:
+            raise self.NVMLError(self.boards[index].refused)
         return self.boards[index]
 
     def nvmlDeviceGetUUID(self, board: Board) -> str:

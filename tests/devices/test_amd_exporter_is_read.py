@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.devices.figures.amd_exporter import AmdExporterReader, parse_page
-from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures
+from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, Held
 from corral.devices.figures.exporter_page import AMD_EXPORTER, MOST_BYTES, ExporterUrl, exporter_url
 from corral.devices.figures.reader import reader_finder
 from corral.kernel.errors import InvalidInput
@@ -37,8 +37,10 @@ def test_a_page_is_read_with_the_fields_that_each_generation_has() -> None:
         "amd", 0, "AMD-692409005408", "AMD Instinct MI300X OAM", use=97.0, memory_use=41.0, temperature=76.0,
         memory_temperature=61.0, power=748.0, energy=4711000000000, clock=2100.0, memory_clock=900.0,
         memory_total=196592 * MIB, memory_used=183265 * MIB, pcie_replays=3, ecc_corrected=5, ecc_uncorrected=1,
+        held_down=((Held.HEAT, 0.4), (Held.PROCHOT, 0.0), (Held.POWER, 0.97)),
     )  # fmt: skip
     assert (second.use, second.memory_use, second.power) == (12.0, None, 131.0), "the first partition; 65535 is unknown"
+    assert (second.held_down, old.held_down) == (None, None), "65535 is unknown, and an MI250X tells nothing"
     assert (old.index, old.model, old.use, old.clock) == (2, "102-D65201-00", 3.0, 800.0)
     assert (old.temperature, old.power) == (38.0, 92.0), "the edge of an MI250X"
 

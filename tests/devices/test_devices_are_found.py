@@ -59,6 +59,22 @@ def test_a_faulty_gpu_is_there_but_not_healthy(tmp_path: Path, fault: dict[str, 
     assert good.healthy and not bad.healthy and bad.health_reason == reason
 
 
+def test_a_gpu_that_was_lost_before_the_start_keeps_its_place_and_the_others_are_found(tmp_path: Path) -> None:
+    some = boards()
+    some[1].refused = FakeNvml.NVML_ERROR_GPU_IS_LOST
+    found = nvidia.discover(FakeNvml(some, {(0, 2): 10}), tmp_path)
+    assert [device.healthy for device in found.devices] == [True, False, True, True]
+    assert (found.devices[1].index, found.devices[1].health_reason) == (1, "the device does not answer")
+    assert found.devices[2].id == "GPU-2" and found.links[0][2] == QUALITY["PIX"]
+
+
+def test_a_gpu_of_another_container_is_none_of_this_machine(tmp_path: Path) -> None:
+    some = boards()
+    some[0].refused = FakeNvml.NVML_ERROR_NO_PERMISSION
+    found = nvidia.discover(FakeNvml(some, {}), tmp_path)
+    assert [(device.index, device.id) for device in found.devices] == [(0, "GPU-1"), (1, "GPU-2"), (2, "GPU-3")]
+
+
 def test_slices_of_a_gpu_are_devices_of_their_own(tmp_path: Path) -> None:
     parts = [Board("", f"MIG-{index}", memory=5 << 30) for index in range(3)]
     found = nvidia.discover(FakeNvml([Board(BUSES[0], "GPU-0", slices=parts), Board(BUSES[1], "GPU-1")], {}), tmp_path)

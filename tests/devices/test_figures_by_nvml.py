@@ -48,6 +48,13 @@ def test_a_board_that_supports_nothing_has_no_figures_and_is_opened_again() -> N
     assert library.open == 0
 
 
+def test_a_board_that_was_lost_before_has_no_figures_and_the_others_have_theirs() -> None:
+    lost, good = Measured("", "GPU-0", refused=MeasuredNvml.NVML_ERROR_GPU_IS_LOST), Measured("", "GPU-1", use=40)
+    first, second = NvmlReader(MeasuredNvml([lost, good])).read()
+    assert (first.index, first.id, first.use, first.memory_used) == (0, "", None, None)
+    assert (second.index, second.id, second.use) == (1, "GPU-1", 40.0)
+
+
 def test_a_driver_that_is_gone_raises_until_it_is_back() -> None:
     library = MeasuredNvml([busy()])
     reader, library.driver = NvmlReader(library), False

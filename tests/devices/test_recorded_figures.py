@@ -15,7 +15,10 @@ from corral.devices.figures.npu_smi import parse_npu_smi
 from corral.devices.figures.nvidia_smi import parse_nvidia_smi
 
 RECORDED: Final = Path(__file__).parent / "recorded"
-NO_FIGURES: Final = {"supported-clocks-a100.csv", "dcgm-exporter-3.txt", "amd-exporter-1.txt"}
+NO_FIGURES: Final = {
+    "supported-clocks-a100.csv", "dcgm-exporter-3.txt", "amd-exporter-1.txt", "npu-smi-common.txt",
+    "npu-smi-pcie-err.txt", "npu-smi-ecc.txt", "aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal",
+}  # fmt: skip
 """Recordings of other things, which their own tests read."""
 MIB: Final = 2**20
 READ: Final[dict[str, tuple[Any, list[DeviceFigures]]]] = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from corral.devices.figures.device_figures import DeviceFigures
-from corral.devices.figures.reader import ToolReader, find_reader, output_of
+from corral.devices.figures.reader import ToolReader, find_reader
+from corral.devices.figures.tool_output import output_of
 
 
 def test_what_a_tool_writes_is_read_up_to_a_bound() -> None:

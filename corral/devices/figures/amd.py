@@ -1,6 +1,6 @@
 """Read the figures of AMD GPUs from the kernel's files, without ROCm; `rocm-smi`'s JSON where the kernel has none.
 
-Sources: the Linux amdgpu driver's `gpu_busy_percent`, `mem_info_vram_*` and hwmon files
+Sources: the Linux amdgpu driver's `gpu_busy_percent`, `mem_info_vram_*`, `gpu_metrics` and hwmon files
 (Documentation/gpu/amdgpu/thermal.rst and driver-misc.rst), and the keys of `rocm-smi --json`.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.devices.figures import gpu_metrics
 from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, number, whole, word
 
 DRM: Final = Path("/sys/class/drm")
@@ -31,6 +32,7 @@ class AmdReader:
 
     def __init__(self, drm: Path = DRM) -> None:
         self._drm = drm
+        self._held_down = gpu_metrics.HeldDownSince()
 
     def read(self) -> tuple[DeviceFigures, ...]:
         """Return the figures of all AMD GPUs in the order of their cards; () where there is none."""
@@ -71,6 +73,7 @@ class AmdReader:
             pcie_replays=whole(_read(card / "pcie_replay_count")),
             ecc_corrected=memory.get("ce"),
             ecc_uncorrected=memory.get("ue"),
+            held_down=self._held_down.told(str(card), _read_bytes(card / "gpu_metrics", gpu_metrics.MOST_BYTES)),
         )
 
 
@@ -123,8 +126,12 @@ def _scaled(path: Path, by: float) -> float | None:
 
 
 def _read(path: Path) -> str:
+    return _read_bytes(path, _MOST_FILE).decode("ascii", "replace").strip()
+
+
+def _read_bytes(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_FILE).decode("ascii", "replace").strip()
+            return file.read(most)
     except OSError:
-        return ""
+        return b""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.devices.figures.amd import AmdReader
-from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, number, word
+from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, Held, number, word
 from corral.devices.figures.exporter_page import SECONDS, ExporterUrl, fetched, series_of
 
 _MIB: Final = 2**20
@@ -38,6 +38,14 @@ _FIRST_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "power": ("gpu_package_power", "gpu_average_package_power", "gpu_power_usage"),
 }
 """Each figure is the first of these series that is more than 0: which of them a GPU has depends on its generation."""
+_HELD_DOWN: Final[Mapping[str, Held]] = {
+    "gpu_violation_socket_thermal_residency_percentage": Held.HEAT,
+    "gpu_violation_vr_thermal_residency_percentage": Held.HEAT,
+    "gpu_violation_hbm_thermal_residency_percentage": Held.HEAT,
+    "gpu_violation_processor_hot_residency_percentage": Held.PROCHOT,
+    "gpu_violation_ppt_residency_percentage": Held.POWER,
+}
+"""Percent of the time in which a GPU's clocks were held down, of MI300 and later."""
 _ALTERNATIVES: Final = frozenset(name for names in _FIRST_OF.values() for name in names)
 
 
@@ -80,6 +88,7 @@ def parse_page(page: bytes) -> tuple[DeviceFigures, ...]:
     found: dict[int, dict[str, Any]] = {}
     partitions: dict[int, str] = {}
     choices: dict[int, dict[str, float]] = {}
+    held_down: dict[int, dict[Held, float]] = {}
     for name, given, value in series_of(page, _BEGINS):
         labels = {label.lower(): text for label, text in given.items()}
         told = number(labels.get("gpu_id", ""))
@@ -92,6 +101,9 @@ def parse_page(page: bytes) -> tuple[DeviceFigures, ...]:
         metric = name.lower().removeprefix(_PREFIX)
         if metric in _ALTERNATIVES:
             choices.setdefault(index, {})[metric] = value
+        elif metric in _HELD_DOWN and value <= 100:
+            parts, reason = held_down.setdefault(index, {}), _HELD_DOWN[metric]
+            parts[reason] = max(value / 100, parts.get(reason, 0.0))
         else:
             device |= _figure(metric, labels, value, device)
     if not found:
@@ -101,6 +113,8 @@ def parse_page(page: bytes) -> tuple[DeviceFigures, ...]:
             known = [values[name] for name in names if name in values]
             if known:
                 found[index][figure] = next((each for each in known if each > 0), known[0])
+    for index, parts in held_down.items():
+        found[index]["held_down"] = tuple((reason, parts[reason]) for reason in Held if reason in parts)
     return tuple(DeviceFigures(**found[index]) for index in sorted(found))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -10,6 +11,21 @@ MOST_DEVICES: Final = 256
 """Devices of one machine that are read; a document that names more is cut."""
 MOST_WORD: Final = 128
 """Characters of an id or a model that are kept."""
+
+
+class Held(StrEnum):
+    """Why the clocks of an AMD GPU or an Ascend NPU are held down."""
+
+    HEAT = "heat"
+    """It, its memory or its voltage regulators are too hot."""
+    PROCHOT = "prochot"
+    """The board signals that it is too hot, or that it lacks power (PROCHOT)."""
+    POWER = "power"
+    """It is at its limit of power, which is usual."""
+    CURRENT = "current"
+    """It is at a limit of current, which is usual."""
+    UNKNOWN = "unknown"
+    """Its tool tells no reason: it computes, and its clock is far below the rated one."""
 
 
 class DeviceFigures(msgspec.Struct, frozen=True):
@@ -60,6 +76,8 @@ class DeviceFigures(msgspec.Struct, frozen=True):
     """The performance state: 0 is the fastest."""
     throttled: tuple[str, ...] = ()
     """Why its clocks are held down, in the words of `nvidia-smi -q -x`."""
+    held_down: tuple[tuple[Held, float], ...] | None = None
+    """By reason, the part of the time in which its clocks were held down, from 0 to 1; of AMD's GPUs and Ascend's NPUs."""
     processes: tuple[int, ...] | None = None
     """Pids that use it."""
 

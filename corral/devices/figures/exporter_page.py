@@ -23,6 +23,7 @@ SECONDS: Final = 5.0
 MOST_BYTES: Final = 4 * 2**20
 _MOST_LINE: Final = 4096
 """Characters of a series that is read; longer ones are passed over."""
+_MOST_VERSION: Final = 100
 _MIB: Final = 2**20
 _SERIES: Final = re.compile(r"([A-Za-z_:][\w:]*)(?:\{([^\n]*)\})? ([^\s]+)(?: -?\d+)?\s*")
 _LABEL: Final = re.compile(r'(?<!\w)([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
@@ -35,11 +36,13 @@ class Exporter(NamedTuple):
     name: str
     port: int
     """Its usual port."""
+    build: str = ""
+    """The series whose label `version` is its own version; "" where it tells none."""
 
 
 DCGM_EXPORTER: Final = Exporter("DCGM exporter", 9400)
 AMD_EXPORTER: Final = Exporter("AMD's device metrics exporter", 5000)
-NODE_EXPORTER: Final = Exporter("node exporter", 9100)
+NODE_EXPORTER: Final = Exporter("node exporter", 9100, "node_exporter_build_info")
 
 
 class ExporterUrl(NamedTuple):
@@ -121,6 +124,14 @@ def _cut(connection: socket.socket, ended: threading.Event) -> None:
     ended.set()
     with contextlib.suppress(OSError):  # the answer is whole already
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def version_in(page: bytes, exporter: Exporter) -> str:
+    """The version that an exporter tells of itself on its page, "" for none."""
+    if not exporter.build:
+        return ""
+    told = (each.labels.get("version", "") for each in series_of(page, (exporter.build,)))
+    return next(told, "")[:_MOST_VERSION]
 
 
 def series_of(page: bytes, begins: tuple[str, ...]) -> Iterator[Series]:

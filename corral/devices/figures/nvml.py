@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, word
-from corral.devices.nvidia import has_driver
+from corral.devices.nvidia import handles, has_driver
 
 _MOST_EVENTS: Final = 100
 """Events that one round takes; the rest waits for the next."""
@@ -70,8 +70,7 @@ class NvmlReader:
     def _open(self) -> None:
         library = self._library
         library.nvmlInit()
-        count = min(library.nvmlDeviceGetCount(), MOST_DEVICES)
-        self._handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        self._handles = handles(library)[:MOST_DEVICES]
         self._fixed = [self._identity(index, handle) for index, handle in enumerate(self._handles)]
         self._events = self._registered()
 
@@ -154,7 +153,7 @@ class NvmlReader:
         events = self._ask(library.nvmlEventSetCreate)
         if events is None:
             return None
-        for handle in self._handles:
+        for handle in filter(None, self._handles):
             try:
                 library.nvmlDeviceRegisterEvents(handle, library.nvmlEventTypeXidCriticalError, events)
             except library.NVMLError:
@@ -173,7 +172,9 @@ class NvmlReader:
             self._xids[device] = int(event.eventData)
 
     def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer; None if this GPU or driver does not support the call."""
+        """The answer; None if this GPU is lost, or it or the driver does not support the call."""
+        if None in arguments:
+            return None
         try:
             return call(*arguments)
         except self._library.NVMLError:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,18 +13,16 @@ from corral.devices.figures.amd_exporter import AmdExporterReader
 from corral.devices.figures.dcgm_exporter import DcgmExporterReader
 from corral.devices.figures.device_figures import DeviceFigures
 from corral.devices.figures.exporter_page import AMD_EXPORTER, DCGM_EXPORTER, exporter_url
-from corral.devices.figures.npu_smi import NPU_SMI, parse_npu_smi
+from corral.devices.figures.npu_smi import NPU_SMI, NpuDetails
 from corral.devices.figures.nvidia_smi import parse_nvidia_smi
 from corral.devices.figures.nvml import open_nvml
+from corral.devices.figures.tool_output import output_of
 from corral.kernel.errors import InvalidInput
 
 TOOL_SECONDS: Final = 30.0
 """Seconds between two runs of a vendor's tool: each takes half a second of processor time or more."""
-_PATIENCE: Final = 20.0
-"""Seconds that a tool may take; nvidia-smi hangs on a broken device."""
-_MOST_OUTPUT: Final = 4 * 2**20
 NVIDIA_SMI: Final = ("nvidia-smi", "-q", "-x")
-_TOOLS: Final = ((NVIDIA_SMI, parse_nvidia_smi), (ROCM_SMI, parse_rocm_smi), (NPU_SMI, parse_npu_smi))
+_TOOLS: Final = ((NVIDIA_SMI, parse_nvidia_smi), (ROCM_SMI, parse_rocm_smi))
 
 
 class DeviceReader(Protocol):
@@ -70,23 +65,6 @@ class ToolReader:
         """Nothing stays open."""
 
 
-def output_of(words: Sequence[str], *, seconds: float = _PATIENCE) -> bytes:
-    """Return what a tool writes on standard output, 4 MiB and a byte at most.
-
-    Raises OSError if it cannot be started, subprocess.TimeoutExpired if it takes longer than `seconds`. Of a tool that
-    fails it is what was written before, which no parser takes for a whole document.
-    """
-    # The limit of output is the shell's `head`: a tool that writes without end gets SIGPIPE.
-    shell = ["/bin/sh", "-c", f'"$@" 2>/dev/null </dev/null | head -c {_MOST_OUTPUT + 1}', "sh", *words]
-    with subprocess.Popen(shell, stdout=subprocess.PIPE, start_new_session=True) as tool:
-        try:
-            found, _ = tool.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(tool.pid, signal.SIGKILL)  # the tool itself is the shell's child
-            raise
-    return found
-
-
 def reader_finder(dcgm_exporter: str, amd_exporter: str = "") -> Callable[[], DeviceReader | None]:
     """How devices are found: from a vendor's exporter at this address, or, without one, on the machine itself.
 
@@ -117,4 +95,6 @@ def find_reader(drm: Path | None = None) -> DeviceReader | None:
     for words, parse in _TOOLS:
         if shutil.which(words[0]):
             return ToolReader(words, parse)
+    if shutil.which(NPU_SMI[0]):
+        return ToolReader(NPU_SMI, NpuDetails().figures)
     return None
