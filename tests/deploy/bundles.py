@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -47,7 +48,8 @@ def small_bundle(folder: Path) -> Path:
 def deb(path: Path, copyright_text: str | None, packed: str = "xz") -> None:
     """Write a Debian package whose data has this copyright file; with None a link to that of another package."""
     data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode=f"w:{packed}" if packed else "w") as archive:  # type: ignore[call-overload]
+    by_python = packed if packed != "zst" else ""
+    with tarfile.open(fileobj=data, mode=f"w:{by_python}" if by_python else "w") as archive:  # type: ignore[call-overload]
         tool = tarfile.TarInfo("./usr/bin/tool")
         tool.size = 100_000
         archive.addfile(tool, io.BytesIO(bytes(tool.size)))
@@ -57,10 +59,13 @@ def deb(path: Path, copyright_text: str | None, packed: str = "xz") -> None:
         content = (copyright_text or "").encode()
         entry.size = len(content)
         archive.addfile(entry, io.BytesIO(content))
+    files = data.getvalue()
+    if packed == "zst":
+        files = subprocess.run(["zstd", "-q", "-c"], input=files, stdout=subprocess.PIPE, check=True).stdout
     parts = {
         "debian-binary": b"2.0\n",
         "control.tar.xz": b"odd",
-        f"data.tar{f'.{packed}' if packed else ''}": data.getvalue(),
+        f"data.tar{f'.{packed}' if packed else ''}": files,
     }
     whole = b"!<arch>\n"
     for name, content in parts.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,12 +23,13 @@ corral:
   image: {CORRAL}
   postgresql: {POSTGRESQL}
   values: |
-    jobs: {{defaultImage: "{BUSYBOX}"}}
+    jobs: {{defaultImage: "{CORRAL}"}}
     resources:
       front: {{requests: {{cpu: 10m, memory: 64Mi}}}}
       control: {{requests: {{cpu: 10m, memory: 64Mi}}}}
     database: {{trial: {{resources: {{requests: {{cpu: 10m, memory: 64Mi}}}}}}}}
 """
+"""Jobs that name no image, as the validation of a node, have Python by Corral's own."""
 GUARD: Final = 600
 """Seconds against hanging."""
 LINK: Final = re.compile(r"https://\S+/sign-in#link=(\S+)")
@@ -42,13 +44,19 @@ class Portal:
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
         self._env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
 
-    def corral(self, *words: str, code: int = 0) -> str:
+    def corral(self, *words: str, code: int = 0, seconds: float = 300) -> str:
         """The output of `corral WORDS`, which must end with `code`; with another one, what it said."""
-        done = warm.corral(words, env=self._env, cwd=self._folder, seconds=300)
+        done = warm.corral(words, env=self._env, cwd=self._folder, seconds=seconds)
         assert done.returncode == code, (
             f"corral {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}"
         )
         return done.stdout if code == 0 else done.stderr
+
+    def answers(self) -> None:
+        """Wait until the server answers: nodes learn a little later of a pod that has just become ready."""
+        words = ["curl", "--silent", "--fail", "--insecure", "--max-time", "60", "--output", "/dev/null"]
+        look = [*words, f"{self.url}/readyz"]
+        self.wait(lambda: str(subprocess.run(look, check=False).returncode), lambda found: found == "0")
 
     def submit(self, document: Mapping[str, Any]) -> str:
         """Submit a document by `corral submit`; returns the job's id."""
@@ -58,14 +66,24 @@ class Portal:
 
     def until(self, job: str, state: str) -> None:
         """Wait until a job is in a state."""
-        self._until(lambda: json.loads(self.corral("get", job, "-o", "json"))["state"], lambda found: found == state)
+        self.wait(lambda: json.loads(self.corral("get", job, "-o", "json"))["state"], lambda found: found == state)
+
+    def until_all_run(self, job: str) -> None:
+        """Wait until every task of a job runs; the job itself is said to run when its first one does."""
+
+        def left() -> str:
+            tasks = json.loads(self.corral("get", job, "-o", "json"))["tasks"]
+            return str(tasks["total"] - tasks["running"])
+
+        self.wait(left, lambda found: found == "0")
 
     def until_printed(self, job: str, task: str, text: str) -> None:
         """Wait until a task has printed a text."""
-        self._until(lambda: self.corral("logs", job, task), lambda found: text in found)
+        self.wait(lambda: self.corral("logs", job, task), lambda found: text in found)
 
     @staticmethod
-    def _until(look: Callable[[], str], holds: Callable[[str], bool]) -> None:
+    def wait(look: Callable[[], str], holds: Callable[[str], object]) -> None:
+        """Wait until what is looked at holds."""
         begun = time.monotonic()
         while not holds(found := look()):
             assert time.monotonic() - begun < GUARD, found
@@ -84,4 +102,5 @@ def on_a_worker(name: str, node: str, command: str) -> dict[str, Any]:
 
 
 def _role(node: str, command: str) -> dict[str, Any]:
-    return {"resources": {"cpu": "0.1"}, "nodeSelector": {"kubernetes.io/hostname": node}, "command": command}
+    where = {"kubernetes.io/hostname": node}
+    return {"image": BUSYBOX, "resources": {"cpu": "0.1"}, "nodeSelector": where, "command": command}

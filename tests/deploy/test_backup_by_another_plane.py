@@ -1,18 +1,20 @@
-"""A backup is taken by the first control plane that answers; the portal's key then comes from the cluster."""
+"""A backup is taken and restored by the first control plane that answers; the portal's key comes from the cluster."""
 
 from __future__ import annotations
 
 import base64
 import io
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from corral.cli.deploy_backup import backup
+from corral.cli.deploy_backup import backup, restore
+from corral.cli.exit_codes import OK, REFUSED
 from corral.deploy.checks.connection import Refusal
-from corral.deploy.hosts.backup import PARTS
+from corral.deploy.hosts.backup import HDFS, PARTS
 from corral.deploy.hosts.reader import Host
 from corral.deploy.remote import backup as taking
 from corral.deploy.remote import backup_file
@@ -30,6 +32,8 @@ hosts:
   head3: {address: 10.0.0.3, roles: [control-plane]}
   gpu1: {address: 10.0.0.4, roles: [worker]}
 """
+_ALONE = "alone || return"
+"""The line before the call of a function that waits for the end of any other."""
 KUBECTL = """#!/bin/sh
 echo "$*" >>$SEEN
 case $* in
@@ -55,8 +59,9 @@ AUTHORITIES = (
 class Network:
     """SSH in which some hosts do not answer, and the Kubernetes of others does not."""
 
-    def __init__(self, *, lost: set[str], without_api: set[str]) -> None:
+    def __init__(self, *, lost: set[str], without_api: set[str], hdfs: str = "well") -> None:
         self.lost, self.without_api, self.asked = lost, without_api, list[tuple[str, str]]()
+        self._hdfs, self.received = hdfs, b""
 
     def __call__(self, *_: object) -> Network:
         return self
@@ -67,21 +72,29 @@ class Network:
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def ask(self, host: Host, command: str, text: bytes, **_: Any) -> Answer:
-        called = next(
-            line for line in reversed(text.decode().splitlines()) if line and line not in ("}", "main </dev/null 2>&1")
+    async def ask(self, host: Host, command: str, text: bytes | Iterator[bytes], **_: Any) -> Answer:
+        if not isinstance(text, bytes):
+            self.asked.append((host.name, "receives"))
+            self.received = b"".join(text)
+            return Answer(b"", 0)
+        lines = text.decode().splitlines()
+        called = (
+            lines[lines.index(_ALONE) + 1] if _ALONE in lines else next(each for each in lines[::-1] if each != "}")
         )
         self.asked.append((host.name, called.split()[0]))
         if host.name in self.lost:
             raise NotReached(Refusal(f"{host.address} port 22 does not answer", ""))
         if called.startswith("answers") and host.name in self.without_api:
             return Answer(b"The connection to the server was refused", 1)
+        if called.startswith("prepare_hdfs_backup") and self._hdfs == "safe mode":
+            return Answer(b"rollEdits: Log not rolled. Name node is in safe mode.", 255)
         return Answer(b"ok", 0)
 
     async def save(self, host: Host, command: str, text: bytes, into: IO[bytes], **_: Any) -> int:
         self.asked.append((host.name, "print_backup"))
         with tarfile.open(fileobj=into, mode="w") as archive:
-            for name in PARTS:
+            of_hdfs = HDFS if self._hdfs == "well" else ()
+            for name in of_hdfs if ("prepare_hdfs_backup" in self.asked[-2]) else PARTS:
                 entry = tarfile.TarInfo(f"./{name}")
                 entry.size = len(name)
                 archive.addfile(entry, io.BytesIO(name.encode()))
@@ -123,6 +136,61 @@ def test_where_none_answers_one_sentence_says_so_and_no_file_is_made(
     with pytest.raises(CorralError, match=r"^10\.0\.0\.3 port 22 does not answer\.$"):
         take(tmp_path, Network(lost={"head1", "head2", "head3"}, without_api=set()), monkeypatch)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_restore_is_done_by_the_next_control_plane_when_the_first_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(tmp_path, Network(lost=set(), without_api=set()), monkeypatch)
+    network = Network(lost={"head1"}, without_api={"head2"})
+    monkeypatch.setattr(taking, "Ssh", network)
+    chosen = hosts(THREE + SECTION + "kubernetes: {endpoint: 10.0.0.9}\n")
+    where = tmp_path / "hosts.yaml", tmp_path / "lab.backup"
+    assert restore(chosen, *where, "lab", "", None) == OK
+    assert "head1: 10.0.0.1 port 22 does not answer; asking the next control plane." in capsys.readouterr().err
+    assert [name for name, function in network.asked if function == "receives"] == ["head3"]
+    assert network.asked[-1] == ("head3", "restore_corral")
+    with tarfile.open(fileobj=io.BytesIO(network.received)) as archive:
+        assert sorted(archive.getnames()) == ["corral.key", "store.db"]
+    network = Network(lost={"head1", "head2", "head3"}, without_api=set())
+    monkeypatch.setattr(taking, "Ssh", network)
+    with pytest.raises(CorralError, match=r"^10\.0\.0\.3 port 22 does not answer\. Begin it again, or run up\.$"):
+        restore(chosen, *where, "lab", "", None)
+
+
+HADOOP = "hadoop: {master: store1, workers: [store1]}\n"
+WITH_HADOOP = (
+    THREE + "  store1: {address: 10.0.0.5, roles: [hadoop]}\n" + SECTION + "kubernetes: {endpoint: 10.0.0.9}\n" + HADOOP
+)
+
+
+@pytest.mark.parametrize(
+    ("hdfs", "why"),
+    [
+        (
+            "safe mode",
+            "store1 cannot gather what a backup has: it said rollEdits: Log not rolled. Name node is in safe mode.",
+        ),
+        ("odd", "The host sent no hdfs/name.tar."),
+        ("lost", "10.0.0.5 port 22 does not answer."),
+    ],
+)  # fmt: skip
+def test_what_keeps_hdfs_from_a_backup_is_told_and_corral_s_parts_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hdfs: str, why: str
+) -> None:
+    lost = {"store1"} if hdfs == "lost" else set[str]()
+    monkeypatch.setattr(taking, "Ssh", Network(lost=lost, without_api=set(), hdfs=hdfs))
+    assert backup(hosts(WITH_HADOOP), tmp_path / "hosts.yaml", tmp_path / "lab.backup") == REFUSED
+    assert f"HDFS is not in it: {why} Make another backup once that is mended." in capsys.readouterr().err
+    manifest, _ = backup_file.read(tmp_path / "lab.backup", tmp_path / "read")
+    assert (manifest.has_corral, manifest.has_hdfs) == (True, False)
+
+
+def test_a_backup_of_both_has_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "Ssh", Network(lost=set(), without_api=set()))
+    assert backup(hosts(WITH_HADOOP), tmp_path / "hosts.yaml", tmp_path / "lab.backup") == OK
+    manifest, _ = backup_file.read(tmp_path / "lab.backup", tmp_path / "read")
+    assert manifest.has_corral and manifest.has_hdfs
 
 
 @pytest.fixture

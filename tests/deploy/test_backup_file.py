@@ -10,11 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from corral.cli.deploy_backup import restore
-from corral.deploy.hosts.backup import MANIFEST, PARTS, manifest_of
-from corral.deploy.remote import backup_file
-from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.cli.deploy_running import restore_command
+from corral.deploy.checks.connection import Refusal
+from corral.deploy.hosts.backup import MANIFEST, NAME_NODE, PARTS, manifest_of
+from corral.deploy.hosts.reader import Hosts
+from corral.deploy.remote import backup, backup_file, backup_hdfs
+from corral.deploy.remote.ssh import NotReached
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
 from tests.deploy.facts import LIST, hosts
 
 MADE = "2026-11-28T22:00:00Z"
@@ -150,8 +155,136 @@ def test_a_backup_of_another_cluster_is_refused_before_a_host_is_asked(file: Pat
     section = "corral: {host: gpu1, image: 'corral:1', postgresql: 'postgres:17'}\n"
     chosen = hosts(f"cluster: other\n{LIST}{section}")
     with pytest.raises(InvalidInput, match="repeat that name"):
-        restore(chosen, tmp_path / "hosts.yaml", file, "lab", "")
+        restore(chosen, tmp_path / "hosts.yaml", file, "lab", "", None)
     with pytest.raises(InvalidInput, match=r"is of the cluster lab: name it with --from-cluster"):
-        restore(chosen, tmp_path / "hosts.yaml", file, "other", "")
-    with pytest.raises(InvalidInput, match="add the section corral"):
-        restore(hosts(f"cluster: lab\n{LIST}"), tmp_path / "hosts.yaml", file, "lab", "")
+        restore(chosen, tmp_path / "hosts.yaml", file, "other", "", None)
+    with pytest.raises(InvalidInput, match="has Corral alone, and the list has no section corral: add one"):
+        restore(hosts(f"cluster: lab\n{LIST}"), tmp_path / "hosts.yaml", file, "lab", "", None)
+
+
+CORRAL = "corral: {host: gpu1, image: 'corral:1', postgresql: 'postgres:17'}\n"
+HADOOP = "hadoop: {master: gpu1, workers: [gpu2]}\n"
+
+
+class Given:
+    """What was given back, in place of hosts that would be asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, kept: bool = False) -> None:
+        self.parts: list[str] = []
+        self._kept = kept
+        monkeypatch.setattr(backup, "give_back", self.corral)
+        monkeypatch.setattr(backup_hdfs, "give_back_hdfs", self.hdfs)
+
+    async def corral(self, *_: object) -> str:
+        """Take Corral's store."""
+        self.parts.append("corral")
+        return "the database of before is corral_before_1"
+
+    async def hdfs(self, *_: object, asked: bool) -> str | None:
+        """Take HDFS' image, or leave the one that is there."""
+        self.parts.append("hdfs asked" if asked else "hdfs")
+        return None if self._kept and not asked else "2 of 2 DataNodes are there, and 0 blocks are missing"
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    """A backup of Corral and of HDFS."""
+    parts = {name: tmp_path / "all" / name for name in (*PARTS, NAME_NODE)}
+    for path in parts.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    backup_file.write(tmp_path / "both.backup", "lab", MADE, parts)
+    return tmp_path / "both.backup"
+
+
+def whole_list() -> Hosts:
+    text = LIST.replace("[worker]", "[worker, hadoop]")
+    return hosts(f"cluster: lab\n{text}{CORRAL}{HADOOP}")
+
+
+@pytest.mark.parametrize(
+    ("only", "parts", "told", "untold"),
+    [
+        (None, ["corral", "hdfs"], ["newer tasks are ended", "unless the NameNode has that HDFS still"], []),
+        ("corral", ["corral"], ["newer tasks are ended"], ["HDFS"]),
+        (
+            "hdfs",
+            ["hdfs asked"],
+            [f"HDFS goes back to {MADE}: files written since then are lost"],
+            ["Corral", "unless"],
+        ),
+    ],
+)
+def test_one_part_is_restored_alone_where_it_is_named(
+    both: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    only: str | None, parts: list[str], told: list[str], untold: list[str],
+) -> None:  # fmt: skip
+    given = Given(monkeypatch)
+    assert restore(whole_list(), both.with_name("hosts.yaml"), both, "lab", "", only) == 0
+    said = capsys.readouterr().err
+    assert given.parts == parts
+    assert all(each in said for each in told) and not any(each in said for each in untold)
+
+
+def test_an_hdfs_that_is_there_is_left_as_it_is_and_that_is_said(
+    both: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Given(monkeypatch, kept=True)
+    assert restore(whole_list(), both.with_name("hosts.yaml"), both, "lab", "", None) == 0
+    said = capsys.readouterr().err
+    assert "HDFS is there, and is left as it is: --only hdfs restores it all the same." in said
+    assert "HDFS has the files" not in said
+
+
+def test_losses_are_told_before_the_name_is_asked_for_and_another_name_restores_nothing(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = Given(monkeypatch)
+    listed = both.with_name("hosts.yaml")
+    listed.write_text(f"cluster: lab\n{LIST.replace('[worker]', '[worker, hadoop]')}{CORRAL}{HADOOP}")
+    words = [str(both), str(listed)]
+    done = CliRunner().invoke(restore_command, words, input="lap\n", standalone_mode=False)
+    assert isinstance(done.exception, InvalidInput) and given.parts == []
+    assert 0 < done.output.index("files written since then are lost") < done.output.index("The name of the cluster")
+    done = CliRunner().invoke(restore_command, words, input="lab\n", standalone_mode=False)
+    assert done.exception is None and given.parts == ["corral", "hdfs"]
+
+
+def test_a_part_without_its_section_is_left_out_and_named(
+    both: Path, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = Given(monkeypatch)
+    bare = hosts(f"cluster: lab\n{LIST}{CORRAL}")
+    assert restore(bare, both.with_name("hosts.yaml"), both, "lab", "", None) == 0
+    assert "HDFS is not restored: the list has no section hadoop." in capsys.readouterr().err
+    assert restore(whole_list(), both.with_name("hosts.yaml"), file, "lab", "", None) == 0
+    assert "lab.backup has no HDFS: that is left as it is." in capsys.readouterr().err
+    assert given.parts == ["corral", "corral"]
+    with pytest.raises(InvalidInput, match="has no HDFS"):
+        restore(whole_list(), both.with_name("hosts.yaml"), file, "lab", "", "hdfs")
+    with pytest.raises(InvalidInput, match="has Corral and HDFS, and the list has no section hadoop: add one"):
+        restore(bare, both.with_name("hosts.yaml"), both, "lab", "", "hdfs")
+
+
+def test_an_hdfs_that_does_not_come_up_names_the_way_to_begin_again(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, asked: bool) -> str | None:
+        raise NotReached(Refusal("gpu1 cannot bring HDFS up", ""))
+
+    Given(monkeypatch)
+    monkeypatch.setattr(backup_hdfs, "give_back_hdfs", fails)
+    with pytest.raises(CorralError, match=r"^gpu1 cannot bring HDFS up.*begin it again with --only hdfs"):
+        restore(whole_list(), both.with_name("hosts.yaml"), both, "lab", "", None)
+
+
+def test_a_backup_of_hadoop_alone_has_the_image_of_hdfs_and_nothing_of_corral(tmp_path: Path) -> None:
+    (tmp_path / "name.tar").write_bytes(b"image")
+    file = tmp_path / "lab.backup"
+    backup_file.write(file, "lab", MADE, {NAME_NODE: tmp_path / "name.tar"})
+    manifest, found = backup_file.read(file, tmp_path / "read")
+    assert (manifest.has_hdfs, manifest.has_corral, set(found)) == (True, False, {NAME_NODE})
+    with pytest.raises(InvalidInput, match="has HDFS alone, and the list has no section hadoop: add one"):
+        restore(hosts(f"cluster: lab\n{LIST}"), tmp_path / "hosts.yaml", file, "lab", "", None)
+    with pytest.raises(InvalidInput, match="its parts are not those of a backup"):
+        manifest_of(manifest.text().replace(b"hdfs/name.tar", b"hdfs/odd.tar"))

@@ -216,8 +216,8 @@ def test_a_file_that_shrinks_while_it_is_sent_ends_the_sending(tmp_path: Path) -
 
 
 def join(code: int, output: str) -> bytes:
-    async def ask(name: str, plane: bool) -> tuple[int, str]:
-        assert name == "head" and not plane
+    async def ask(name: str, what: str) -> tuple[int, str]:
+        assert (name, what) == ("head", "make_token")
         return code, output
 
     return asyncio.run(joining_text(chosen().hosts[1], Joining("head", True, "10.0.0.1:6443", "10.0.0.2"), ask))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.cli.deploy_status import certificates as shown_certificates
 from corral.deploy.checks.components import GarbledStatus, Status, components_of, parse_status
+from corral.deploy.hosts.reader import Host
 from corral.deploy.remote import asking
-from tests.deploy.facts import hosts
+from corral.deploy.steps.installation import own_line
+from tests.deploy.facts import LIST, hosts
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 
@@ -97,6 +100,54 @@ def test_days_are_counted_to_the_end_of_a_certificate() -> None:
     ]  # fmt: skip
     assert not parse_status("head", text(certificates("ca", missing=True))).certificates
     assert not parse_status("head", text(row("certificates", ""))).certificates
+
+
+def test_the_registry_tells_the_end_of_its_certificates() -> None:
+    end = int((NOW + timedelta(days=12, hours=1)).timestamp())
+    (found,) = parse_status("head", text(UNIT, row("registry", str(end)))).certificates
+    assert (found.name, found.days_left(NOW), found.by_up, found.authority) == ("corral-registry", 12, True, False)
+    assert not parse_status("head", text(row("registry", ""))).certificates
+    with pytest.raises(GarbledStatus, match="no time"):
+        parse_status("head", text(row("registry", "12 days")))
+
+
+@pytest.mark.parametrize(("days", "code"), [(40, 0), (12, 0), (-1, 4)])
+def test_the_host_of_the_registry_is_asked_for_its_certificates_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], days: int, code: int
+) -> None:
+    now = datetime.now(UTC)
+    ends = (now + timedelta(days=400)).isoformat()
+    told = {
+        "head": text(certificates("apiserver", expirationDate=ends)),
+        "gpu1": text(row("registry", f"{(now + timedelta(days=days, hours=1)).timestamp():.0f}")),
+    }
+
+    async def statuses(asked: list[Host], *_: object, **__: object) -> tuple[dict[str, Status], dict[str, str]]:
+        return {host.name: parse_status(host.name, told[host.name]) for host in asked}, {}
+
+    monkeypatch.setattr(asking, "statuses", statuses)
+    listed = hosts(f"{LIST}registry: {{host: gpu1}}\n")
+    assert shown_certificates(listed, tmp_path / "hosts.yaml", timeout=1.0, output="table") == code
+    shown = capsys.readouterr()
+    assert "corral-registry" in shown.out and ("certs renew" not in shown.err)
+    assert ("the next corral deploy up makes new ones" in shown.err) == (days < 30)
+    del told["head"], told["gpu1"]
+    told |= {"head": text(), "gpu1": text(row("registry", f"{now.timestamp() + 90 * 86400:.0f}"))}
+    assert shown_certificates(listed, tmp_path / "hosts.yaml", timeout=1.0, output="table") == 4, (
+        "no control plane tells"
+    )
+
+
+def test_the_script_reads_the_end_from_the_registry_s_file(tmp_path: Path) -> None:
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units/corral-registry.service").touch()
+    (tmp_path / "tls.crt").write_text(f"{own_line('10.0.0.2', 1893456000.0)}-----BEGIN CERTIFICATE-----\n")
+    script = (Path(asking.__file__).with_name("status.sh")).read_text()
+    for there, here in (("/etc/systemd/system", "units"), ("/etc/corral-registry", "."), ("/etc/kubernetes", "none")):
+        script = script.replace(there, f"{tmp_path}/{here}")
+    said = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True, check=True).stdout
+    (found,) = parse_status("gpu1", said).certificates
+    assert found.ends == datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

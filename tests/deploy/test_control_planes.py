@@ -174,8 +174,8 @@ def test_a_node_whose_balancer_leads_elsewhere_is_of_another_cluster() -> None:
 
 
 def join(output: str, *, plane: bool) -> dict[str, object]:
-    async def ask(name: str, asked: bool) -> tuple[int, str]:
-        assert (name, asked) == ("a", plane)
+    async def ask(name: str, what: str) -> tuple[int, str]:
+        assert (name, what) == ("a", "make_plane_token" if plane else "make_token")
         return 0, output
 
     joining = Joining("a", True, "127.0.0.1:6444", "10.0.0.3", plane)

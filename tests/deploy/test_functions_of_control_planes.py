@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import subprocess
 from pathlib import Path
@@ -32,6 +33,9 @@ SOCAT = f"""#!/bin/sh
 head -n 1 >>$SEEN
 printf 'HTTP/1.0 %s\\r\\n\\r\\n%s' "$STATUS" '{MEMBERS}'
 """
+HERE = (
+    ("/var/lib/corral", "state"), ("/run/", "run/"), ("/etc/kubernetes", "kubernetes"), ("/var/lib/kubelet", "kubelet"),
+)  # fmt: skip
 MANIFEST = "    - --advertise-address=10.0.0.1\n"
 
 
@@ -51,7 +55,7 @@ def host(tmp_path: Path) -> Path:
 def call(host: Path, words: str, text: bytes = b"", **env: str) -> tuple[int, str]:
     """Call a function there; returns its exit code and what it printed."""
     functions = "".join((_FOLDER / name).read_text() for name in ("do.sh", "nodes.sh"))
-    for there, here in (("/var/lib/corral", "state"), ("/run/", "run/"), ("/etc/kubernetes", "kubernetes")):
+    for there, here in HERE:
         functions = functions.replace(there, f"{host}/{here}")
     functions = functions.replace("/usr/libexec/", f"{host}/libexec/").replace("/lib/modules", f"{host}/modules")
     env = {**os.environ, "PATH": f"{host}/bin:{os.environ['PATH']}", "SEEN": str(host / "seen"), **env}
@@ -78,6 +82,37 @@ def test_the_key_of_the_certificates_is_told_once_and_is_in_no_argument(host: Pa
 def test_certificates_that_could_not_be_uploaded_leave_no_key(host: Path) -> None:
     code, said = call(host, "make_plane_token", FAILS="1")
     assert code != 0 and KEY not in said and not list((host / "run").iterdir())
+
+
+def test_what_kubeadm_wrote_is_written_down_and_the_probe_tells_it_beside_what_is_there(host: Path) -> None:
+    config, static = host / "kubelet/config.yaml", host / "kubernetes/manifests/kube-apiserver.yaml"
+    config.parent.mkdir()
+    config.write_text("cgroupDriver: systemd\n")
+    flags = config.with_name("kubeadm-flags.env")
+    taint = " --register-with-taints=corral.dev/validating=:NoSchedule"
+    flags.write_text(f'KUBELET_KUBEADM_ARGS="--node-ip=10.0.0.2{taint} --pod-infra=x"\n')
+    assert call(host, "join_plane head2", base64.b64encode(b"x\n"))[0] == 0
+    written = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in (config, static)}
+    bare = flags.read_text().replace(taint, "").encode()
+    written[str(flags)] = hashlib.sha256(bare).hexdigest()
+    listed = (host / "state/deploy/node-files").read_text().splitlines()
+    assert {path: digest for digest, _, path in (line.partition("  ") for line in listed)} == written
+    static.write_text("changed\n")
+    assert call(host, "forget_taint corral.dev/validating")[0] == 0 and flags.read_bytes() == bare
+    (host / "kubernetes/manifests/more.yaml").write_text("kind: Pod\n")
+    (host / "kubernetes/manifests/my\npod \x07.yaml").write_text("its name is told by nothing\n")
+    probe = (_FOLDER / "probe.sh").read_text().replace("main </dev/null", 'sh -c "$FILES"')
+    for there, here in HERE:
+        probe = probe.replace(there, f"{host}/{here}")
+    told = subprocess.run(["sh", "-s"], input=probe, capture_output=True, text=True, check=False).stdout.splitlines()
+    found = [line.partition("=")[::2] for line in told if line.startswith(("written=", "nodefile="))]
+    assert {value for key, value in found if key == "written"} == {
+        f"{path} {digest}" for path, digest in written.items()
+    }
+    now = {value.split()[0]: value.split()[1] for key, value in found if key == "nodefile"}
+    assert all(now[str(path)] == written[str(path)] for path in (config, flags)), "a taint that went is no change"
+    assert now[str(static)] == hashlib.sha256(b"changed\n").hexdigest()
+    assert sorted(now) == sorted(map(str, (config, flags, static, static.with_name("more.yaml"))))
 
 
 def test_a_control_plane_whose_join_was_cut_begins_anew(host: Path) -> None:

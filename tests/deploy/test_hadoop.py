@@ -355,7 +355,7 @@ def test_scripts_are_whole_and_content_comes_in_base64() -> None:
     from corral.deploy.steps.script import script_of
 
     folder = Path(work.__file__).parent
-    functions = "".join((folder / name).read_text() for name in ("do.sh", "hadoop.sh"))
+    functions = "".join((folder / name).read_text() for name in ("do.sh", "hadoop.sh", "registry.sh"))
     plan = plans(asked())["m"]
     for step in (step_of(plan, "make_hdfs_folders"), step_of(plan, "install_hadoop")):
         script = script_of(functions, step, from_folder=True)

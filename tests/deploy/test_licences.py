@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -59,13 +60,31 @@ def test_any_text_has_a_short_list_of_licences_in_one_line(text: str) -> None:
         assert len(licence) < 12 * 103 and "\n" not in licence
 
 
-@pytest.mark.parametrize("packed", ["xz", "gz", "bz2", ""])
+by_zstd = pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not installed")
+
+
+@pytest.mark.parametrize("packed", ["xz", "gz", "bz2", "", pytest.param("zst", marks=by_zstd)])
 def test_a_package_is_read_however_it_is_packed(tmp_path: Path, packed: str) -> None:
     path = tmp_path / "tool_1_all.deb"
     deb(path, f"{FORMAT}License: ISC\n", packed)
     assert licence_of_deb(path) == "ISC"
     deb(path, None, packed)
     assert licence_of_deb(path) == "", "its copyright file is a link to that of another package"
+
+
+@by_zstd
+def test_zstd_unpacks_a_package_where_it_is_installed_and_a_damaged_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tool_1_all.deb"
+    deb(path, f"{FORMAT}License: ISC\n", "zst")
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"\x28\xb5\x2f\xfd", b"odd!"))
+    with pytest.raises(InvalidInput, match=r"tool_1_all\.deb is not a Debian package"):
+        licence_of_deb(path)
+    path.write_bytes(whole)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert licence_of_deb(path) == "", "nothing here reads it"
 
 
 @pytest.mark.parametrize("part", [0.0, 0.02, 0.5, 0.9])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Path, Request
+from fastapi import FastAPI, Path, Request
 
 from corral.api.authentication import Caller
 from corral.api.json_responses import Json, answers, refused_with
+from corral.api.late_routes import late_router, routes_below
 from corral.compat.hived.service import HivedInspection
 
-router = APIRouter(tags=["hived"])
+router = late_router(tags=["hived"])
 
 _REFUSED: dict[Any, Any] = {status: refused_with(status) for status in (400, 401, 403, 404, 422, 429, 503)}
 
@@ -28,7 +29,7 @@ class HivedRoutes:
     def mount(self, app: FastAPI) -> None:
         """Add the inspection endpoints."""
         app.state.hived = self._part
-        app.include_router(router, prefix="/v1/inspect", default_response_class=Json)
+        app.router.routes.extend(routes_below("/v1/inspect", router, response_class=Json))
 
 
 def _inspection(request: Request) -> HivedInspection:

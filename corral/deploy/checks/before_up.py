@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from corral.deploy.checks.between_hosts import SPOKEN, PortTrial, taken_ports
+from corral.deploy.checks.between_hosts import SPOKEN, PortTrial, registry_port_taken, taken_ports
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.findings import FAILURE, Finding, Reporter
 from corral.deploy.checks.ours import has_hadoop, is_node
@@ -70,6 +70,7 @@ def _stopping(
             needed = OF_KUBERNETES | (OF_HADOOP if hosts.has_hadoop(host) else frozenset())
             ports = [port for port in ports_of(host) if port in needed]
             yield from taken_ports(Reporter(host.name), host.name, own.facts, survey.trial, ports)
+            yield from registry_port_taken(hosts, host, own.facts)
     yield from _closed(hosts, nodes, survey.trial)
 
 

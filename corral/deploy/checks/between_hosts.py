@@ -11,7 +11,15 @@ from typing import Final
 
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.findings import Finding, Reporter
-from corral.deploy.checks.ours import LOOPBACK, balanced_servers, begun, has_hadoop, is_node, made_by_up
+from corral.deploy.checks.ours import (
+    LOOPBACK,
+    REGISTRY_UNIT_FILE,
+    balanced_servers,
+    begun,
+    has_hadoop,
+    is_node,
+    made_by_up,
+)
 from corral.deploy.checks.port_rules import OF_HADOOP, VXLAN, Call, calls_among, ports_of, ports_of_parts, purpose_of
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
 
@@ -54,6 +62,15 @@ def findings_between(hosts: Hosts, facts: Mapping[str, Facts], trial: PortTrial)
 def cluster_address(host: Host, facts: Facts) -> str:
     """The address at which other hosts reach a host."""
     return host.internal_address or facts.reached
+
+
+def registry_endpoint(hosts: Hosts, facts: Mapping[str, Facts]) -> str:
+    """HOST:PORT at which hosts reach the cluster's own registry; "" where there is none, or its host was not reached."""
+    head = hosts.named(hosts.registry.host) if hosts.registry is not None else None
+    if hosts.registry is None or head is None or head.name not in facts:
+        return ""
+    address = cluster_address(head, facts[head.name])
+    return f"[{address}]:{hosts.registry.port}" if ":" in address else f"{address}:{hosts.registry.port}"
 
 
 def _names(hosts: Sequence[Host], facts: Mapping[str, Facts]) -> Iterator[Finding]:
@@ -218,12 +235,23 @@ def _ports_of_parts(hosts: Hosts, reached: Sequence[Host], facts: Mapping[str, F
     """Ports of the list's parts at which something listens on a host that is no node yet."""
     for host in reached:
         own = facts[host.name]
+        yield from registry_port_taken(hosts, host, own)
         if not host.in_kubernetes or begun(own):
             continue
         for port, part in ports_of_parts(hosts).items():
-            if port in own.listens:
-                message = f"another program listens at port {port}, which {part} needs"
-                yield Reporter(host.name).fail("ports", message, _find_listener(port))
+            yield from _taken_by_another(host, own, port, part)
+
+
+def registry_port_taken(hosts: Hosts, host: Host, own: Facts) -> Iterator[Finding]:
+    """The port of the cluster's own registry, where another program has it on the registry's host."""
+    if hosts.registry is not None and hosts.registry.host == host.name and REGISTRY_UNIT_FILE not in own.files:
+        yield from _taken_by_another(host, own, hosts.registry.port, "the registry")
+
+
+def _taken_by_another(host: Host, own: Facts, port: int, part: str) -> Iterator[Finding]:
+    if port in own.listens:
+        message = f"another program listens at port {port}, which {part} needs"
+        yield Reporter(host.name).fail("ports", message, _find_listener(port))
 
 
 def _find_listener(port: int) -> str:

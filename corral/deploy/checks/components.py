@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from corral.deploy.hosts.reader import CONTROL_PLANE, Host, Hosts
@@ -15,12 +15,17 @@ from corral.spec.errors import shorten
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Bytes that a host may print."""
 _BEGIN, _END = "corral-status begin 1", "corral-status end 1"
-_FIELDS: Final = {"unit": 5, "node": 6, "pod": 7, "certificates": 2, "silent": 2}
+_FIELDS: Final = {"unit": 5, "node": 6, "pod": 7, "certificates": 2, "registry": 2, "silent": 2, "worker": 5}
 """How many fields a line of each kind has."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,300}")
 SOON: Final = 30
 """Days before the end of a certificate from which it is warned of."""
+_DAEMONS: Final = {"hdfs": "corral-datanode", "yarn": "corral-nodemanager"}
+"""The units of a worker of Hadoop that its master speaks of."""
 _SECONDS_OF_A_DAY: Final = 86400
+_END_OF_REGISTRY: Final = re.compile(r"[0-9]{1,11}")
+REGISTRY: Final = "corral-registry"
+"""The certificates of the cluster's own registry, which end at once."""
 
 
 class GarbledStatus(ValueError):
@@ -51,13 +56,15 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate that kubeadm made on a control plane."""
+    """A certificate that kubeadm made on a control plane, or those of the cluster's own registry."""
 
     host: str
     name: str
     ends: datetime
     authority: bool
     """Whether it signs others: it is not renewed."""
+    by_up: bool = False
+    """Whether `up` makes it again, and `certs renew` does not."""
 
     def days_left(self, now: datetime) -> int:
         """Whole days until it ends, negative afterwards."""
@@ -83,10 +90,12 @@ def parse_status(host: str, text: bytes) -> Status:
     certificates = tuple(
         each for kind, fields in rows if kind == "certificates" for each in _certificates(host, fields[0])
     )
+    certificates += tuple(each for kind, fields in rows if kind == "registry" for each in _of_registry(host, fields[0]))
     asked = any(kind == "node" for kind, _ in rows) and not any(kind == "silent" for kind, _ in rows)
     return Status(
-        tuple(_component(host, kind, fields) for kind, fields in rows if kind != "certificates"), certificates, asked
-    )
+        tuple(_component(host, kind, fields) for kind, fields in rows if kind not in ("certificates", "registry")),
+        certificates, asked,
+    )  # fmt: skip
 
 
 def components_of(hosts: Hosts, found: Mapping[str, Status], lost: Mapping[str, str]) -> Iterator[Component]:
@@ -101,6 +110,12 @@ def components_of(hosts: Hosts, found: Mapping[str, Status], lost: Mapping[str, 
         yield from (part for part in each.values() if part.host == host.name)
     names = {host.name for host in hosts.hosts}
     yield from (part for part in each.values() if part.host not in names)
+
+
+def hosts_with_certificates(hosts: Hosts) -> list[Host]:
+    """The control planes, and the host of the cluster's own registry."""
+    own = hosts.registry.host if hosts.registry is not None else ""
+    return [host for host in hosts.hosts if CONTROL_PLANE in host.roles or host.name == own]
 
 
 def control_planes(hosts: Hosts) -> list[Host]:
@@ -126,6 +141,12 @@ def _component(host: str, kind: str, fields: Iterable[str]) -> Component:
     if kind == "unit":
         name, state, since, version = fields
         return Component(host, name, state or "absent", state == "active", version, since, f"journalctl -u {name}")
+    if kind == "worker":
+        name, part, state, well = fields
+        if part not in _DAEMONS:
+            raise GarbledStatus(f"{shorten(part)!r} is no part of Hadoop")
+        log = f"journalctl -u {_DAEMONS[part]}"
+        return Component(_known(name) if name else host, part, state, well == "well", log=log)
     if kind == "node":
         name, ready, since, version, cordoned = fields
         state = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
@@ -145,6 +166,14 @@ def _known(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise GarbledStatus(f"{shorten(name)!r} is no name")
     return name
+
+
+def _of_registry(host: str, text: str) -> Iterator[Certificate]:
+    """The end of the registry's certificates, as its file says it in seconds; none where that says nothing."""
+    if text and not _END_OF_REGISTRY.fullmatch(text):
+        raise GarbledStatus("the end of the registry's certificates is no time")
+    if text:
+        yield Certificate(host, REGISTRY, datetime.fromtimestamp(int(text), UTC), False, by_up=True)
 
 
 def _certificates(host: str, text: str) -> Iterator[Certificate]:

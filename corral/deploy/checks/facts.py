@@ -28,7 +28,8 @@ _KEYS: Final = frozenset(
     {"time", "user", "sudo", "reached", "hostname", "machine", "os", "os_name", "kernel", "arch", "cgroup", "swap", "ntp",
      "cpus", "memory", "mount", "disk", "address", "interface", "route", "nameserver", "resolves", "listens", "rdma",
      "card", "driver", "usable", "tool", "manager", "package", "service", "module", "sysctl", "leftover", "file",
-     "version", "program", "image", "unfinished", "joined", "dropin", "unread", "later", "barred", "cni"}
+     "version", "program", "image", "unfinished", "joined", "dropin", "unread", "later", "barred", "cni", "held",
+     "written", "nodefile"}
 )  # fmt: skip
 _API: Final = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]{1,253})(?::[0-9]{1,5})?")
 _ACCOUNT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?")
@@ -155,6 +156,12 @@ class Facts:
     """Modules that modprobe does not load, and the word of its configuration for that."""
     cni: frozenset[str] = frozenset()
     """The names of the files that describe networks of pods."""
+    held: Mapping[str, str] = field(default_factory=dict)
+    """The digests of the images of its registry, by repository and tag."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 of the files that kubeadm wrote last, by path; empty where that was not written down."""
+    node_files: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 of the files in their places now, by path."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of files that a cluster changes, as far as they are there."""
 
@@ -240,6 +247,9 @@ class _Reader:
             later=dict(self._each("later", lambda value: (value.split()[0], value.partition(" ")[2].strip()))),
             barred=dict(self._each("barred", _pair)),
             cni=frozenset(self._values.get("cni", ())),
+            held=dict(self._each("held", _pair)),
+            written=dict(self._each("written", _pair)),
+            node_files=dict(self._each("nodefile", _pair)),
             files=dict(self._each("file", _file)),
         )
 

@@ -13,6 +13,7 @@ CONTAINERD_UNIT_FILE: Final = "/etc/systemd/system/containerd.service"
 KUBELET_UNIT_FILE: Final = "/etc/systemd/system/kubelet.service"
 ADMIN, KUBELET = "/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf"
 BALANCER_FILE, BALANCER_UNIT_FILE = "/etc/kubernetes/corral-balancer.cfg", "/etc/systemd/system/corral-balancer.service"
+REGISTRY_UNIT_FILE: Final = "/etc/systemd/system/corral-registry.service"
 LOOPBACK: Final = "127.0.0.1"
 """The address of a host's own balancer."""
 _SERVER: Final = re.compile(r"^  server (\S{1,300}) \[?([0-9A-Za-z.:-]{1,300}?)\]?:[0-9]{1,5}$", re.MULTILINE)

@@ -21,9 +21,14 @@ PARTS: Final = (
     "pki/front-proxy-ca.key", "pki/etcd/ca.crt", "pki/etcd/ca.key",
 )  # fmt: skip
 """Corral's store and the key of its secrets; the portal's key and certificate; the authorities of Kubernetes."""
+NAME_NODE: Final = "hdfs/name.tar"
+HDFS: Final = (NAME_NODE,)
+"""The image of HDFS' NameNode with the edits since then."""
+_SETS: Final = (PARTS, HDFS, (*PARTS, *HDFS))
+"""The parts that a backup may have: those of Corral, those of HDFS, or both."""
 MOST_BYTES: Final = 64 * 1024**3
 _MOST_TEXT: Final = 1024 * 1024
-"""Bytes of any other part than the store."""
+"""Bytes of any other part than the store and the image."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _WHEN: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -45,6 +50,16 @@ class Manifest:
     """When, in UTC."""
     parts: Mapping[str, Part]
 
+    @property
+    def has_corral(self) -> bool:
+        """Whether Corral's store is in it."""
+        return STORE in self.parts
+
+    @property
+    def has_hdfs(self) -> bool:
+        """Whether the NameNode's image is in it."""
+        return NAME_NODE in self.parts
+
     def text(self) -> bytes:
         """The manifest as the archive has it."""
         parts = {name: {"size": part.size, "sha256": part.digest} for name, part in self.parts.items()}
@@ -54,7 +69,7 @@ class Manifest:
 
 def most_of(name: str) -> int:
     """The bytes that a part may have."""
-    return MOST_BYTES if name == STORE else _MOST_TEXT
+    return MOST_BYTES if name in (STORE, NAME_NODE) else _MOST_TEXT
 
 
 def manifest_of(text: bytes) -> Manifest:
@@ -76,9 +91,10 @@ def manifest_of(text: bytes) -> Manifest:
 
 
 def _names(parts: Any) -> tuple[str, ...]:
-    if not isinstance(parts, dict) or set(parts) != set(PARTS):
-        raise ValueError("its parts are not those of a backup")
-    return PARTS
+    for names in _SETS if isinstance(parts, dict) else ():
+        if set(parts) == set(names):
+            return names
+    raise ValueError("its parts are not those of a backup")
 
 
 def _part(name: str, found: Any) -> Part:

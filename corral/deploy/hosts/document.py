@@ -50,6 +50,9 @@ PATTERN_MEANINGS[_IMAGE] = "an image with its tag, such as registry.example/corr
 
 _PROPERTY: Final = r"^[A-Za-z][A-Za-z0-9._/*-]*$"
 PATTERN_MEANINGS[_PROPERTY] = "the name of a property, such as dfs.replication"
+_REGISTRY: Final = r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?$"
+PATTERN_MEANINGS[_REGISTRY] = "the name of a registry as images have it, such as docker.io"
+
 _VALUE: Final = r"^[^\x00-\x1f\x7f]*$"
 PATTERN_MEANINGS[_VALUE] = "a value on one line, without control characters"
 
@@ -138,6 +141,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 User = Annotated[str, Field(min_length=1, max_length=32, pattern=_USER), BeforeValidator(written)]
 
 
+RegistryName = Annotated[str, Field(max_length=253, pattern=_REGISTRY), BeforeValidator(written)]
 HadoopFile = Literal["core-site", "hdfs-site", "yarn-site", "capacity-scheduler"]
 PropertyName = Annotated[str, Field(max_length=300, pattern=_PROPERTY)]
 PropertyValue = Annotated[str, Field(max_length=4000, pattern=_VALUE), BeforeValidator(written)]
@@ -325,6 +329,23 @@ class Hadoop(SpecModel):
     )
 
 
+class Registry(SpecModel):
+    """A registry of the cluster's own, which nodes ask for images before any other; the bundle fills it."""
+
+    host: Name = Field(description="The node that runs it and has its images on disk, a name below hosts.")
+    port: Annotated[int, Field(ge=1024, le=29999)] = Field(
+        5443,
+        description="Its port, at the host's address in the cluster; TLS and a certificate of a node's are needed.",
+    )
+    folder: Folder = Field(
+        "", description="The folder that corral-registry is made in; without it the host's dataFolder, else /var/lib."
+    )
+    mirrors: Annotated[list[RegistryName], Field(max_length=50)] = Field(
+        ["docker.io", "ghcr.io", "quay.io", "registry.k8s.io"],
+        description="The registries whose images it is asked for first, besides those that the bundle has images of.",
+    )
+
+
 class Volume(SpecModel):
     """A folder of a host as a local volume of Kubernetes, for one claim of the class corral-local."""
 
@@ -378,4 +399,7 @@ class HostsDocument(SpecModel):
     hadoop: Hadoop | None = Field(
         None,
         description="HDFS and YARN on the hosts of the role hadoop; without it nothing is installed for that role.",
+    )
+    registry: Registry | None = Field(
+        None, description="A registry of the cluster's own, filled from the bundle; without it there is none."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,7 @@ from corral.deploy.hosts.document import (
     Kubernetes,
     Machine,
     Monitoring,
+    Registry,
     Sku,
     Ssh,
     Volume,
@@ -30,6 +32,9 @@ DATA_FOLDER: Final = "/var/lib"
 """Where the folders of data are made on a host that has no folder for data."""
 CONTROL_PLANE: Final = "control-plane"
 HADOOP: Final = "hadoop"
+_REGISTRIES: Final = re.compile(r"^\s*\[[^\n]*cri[^\n]*\bregistry\b", re.MULTILINE)
+"""The part of containerd's configuration that says how registries are reached."""
+_PLAIN: Final = re.compile(r"/[A-Za-z0-9._/-]*")
 _CONTROL_PLANES: Final = (0, 1, 3, 5)
 """How many hosts may be the control plane: with an even number the loss of half of them ends it."""
 
@@ -75,6 +80,7 @@ class Hosts:
     """The chain (PEM) that the list gives to the portal, once its file is read."""
     monitoring: Monitoring | None = None
     hadoop: Hadoop | None = None
+    registry: Registry | None = None
 
     @property
     def hadoop_workers(self) -> tuple[str, ...]:
@@ -98,6 +104,15 @@ class Hosts:
         """The folder of Hadoop's data on a host."""
         above = (self.hadoop.folder if self.hadoop else "") or host.data_folder or DATA_FOLDER
         return f"{above.rstrip('/')}/corral-hadoop"
+
+    @property
+    def registry_folder(self) -> str:
+        """The folder of the images of the cluster's own registry; "" where there is none."""
+        if self.registry is None:
+            return ""
+        host = self.named(self.registry.host)
+        above = self.registry.folder or (host.data_folder if host else "") or DATA_FOLDER
+        return f"{above.rstrip('/')}/corral-registry"
 
     @property
     def monitoring_folder(self) -> str:
@@ -152,12 +167,13 @@ def _read(source: Source) -> Hosts:
         raise SpecError(problems)
     whole = Hosts(
         document.cluster, hosts, document.kubernetes, document.corral, document.volumes,
-        monitoring=document.monitoring, hadoop=document.hadoop,
+        monitoring=document.monitoring, hadoop=document.hadoop, registry=document.registry,
     )  # fmt: skip
     problems = [
         *_of_volumes(source, document, whole),
         *_of_monitoring(source, document, whole),
         *_of_hadoop(source, document, whole),
+        *_of_registry(source, document, whole),
     ]
     if problems:
         raise SpecError(problems)
@@ -306,6 +322,28 @@ def _of_hadoop(source: Source, document: HostsDocument, whole: Hosts) -> Iterato
             yield source.problem(("hadoop", "clients", at), "Hadoop does not support IPv6")
     if chosen.queue == "default":
         yield source.problem(("hadoop", "queue"), "default is the queue of all others: choose another name")
+
+
+def _of_registry(source: Source, document: HostsDocument, whole: Hosts) -> Iterator[Problem]:
+    """A registry on a host that is no node, in a folder of other data, or set in containerd's further lines, too."""
+    chosen = document.registry
+    if chosen is None:
+        return
+    if chosen.host not in document.hosts:
+        hint = did_you_mean(chosen.host, document.hosts)
+        yield source.problem(("registry", "host"), f"there is no {describe(chosen.host)} below hosts{hint}")
+    elif chosen.host not in _nodes(whole.hosts):
+        yield source.problem(("registry", "host"), f"{chosen.host} is neither a control plane nor a worker")
+    own = f"{whole.registry_folder}/"
+    for name, volume in document.volumes.items():
+        if volume.host == chosen.host and _overlap(own, volume.folder.rstrip("/") + "/"):
+            path = ("registry", "folder" if chosen.folder else "host")
+            yield source.problem(path, f"{whole.registry_folder} and the volume {name} overlap")
+    if not _PLAIN.fullmatch(own):
+        yield source.problem(("registry", "folder"), "letters, digits, '.', '_', '-' and '/' alone may be in it")
+    if _REGISTRIES.search(document.kubernetes.containerd):
+        message = "the section registry sets where containerd looks for registries: take that part out"
+        yield source.problem(("kubernetes", "containerd"), message)
 
 
 def _nodes(hosts: tuple[Host, ...]) -> set[str]:

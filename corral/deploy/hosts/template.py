@@ -65,6 +65,10 @@ kubernetes:
 #   alertmanager: registry.example/alertmanager:0.28.1
 #   # retentionDays: 90             # 30 without it
 #
+# A registry of the cluster's own, filled from the bundle; nodes ask it before all others.
+# registry:
+#   host: head1
+#
 # HDFS and YARN on the hosts of the role hadoop, once a bundle has a release.
 # hadoop:
 #   master: store1                  # NameNode, ResourceManager and ZooKeeper

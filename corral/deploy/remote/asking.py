@@ -17,7 +17,7 @@ from corral.deploy.steps.script import alone_script_of
 _STATUS: Final = Path(__file__).with_name("status.sh")
 _FUNCTIONS: Final = Path(__file__).with_name("do.sh")
 _OF_NODES: Final = Path(__file__).with_name("nodes.sh")
-_OF_HADOOP: Final = Path(__file__).with_name("hadoop.sh")
+_OF_PARTS: Final = tuple(Path(__file__).with_name(name) for name in ("hadoop.sh", "registry.sh"))
 _SECONDS: Final = 1200
 _MOST_OUTPUT: Final = 1024 * 1024
 
@@ -48,7 +48,7 @@ async def statuses(
 
 async def do_on(host: Host, list_path: Path, *words: str) -> tuple[int, str]:
     """Call a function of the scripts; returns the exit code and what was printed. Raises NotReached."""
-    functions = "".join(path.read_text(encoding="utf-8") for path in (_FUNCTIONS, _OF_NODES, _OF_HADOOP))
+    functions = "".join(path.read_text(encoding="utf-8") for path in (_FUNCTIONS, _OF_NODES, *_OF_PARTS))
     script = alone_script_of(functions, *words)
     async with Ssh(known_hosts_of(list_path), list_path.parent) as ssh:
         answer = await ssh.ask(host, f"{as_root(host)}sh -s", script, most=_MOST_OUTPUT, seconds=_SECONDS)

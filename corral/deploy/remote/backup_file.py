@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corral.deploy.hosts.backup import MANIFEST, MOST_MANIFEST, PARTS, Manifest, Part, manifest_of, most_of
@@ -11,29 +11,29 @@ from corral.deploy.remote.archive import add_file, add_text, digest_of, extract,
 from corral.kernel.errors import InvalidInput, NotFound
 
 
-def unpack(archive: Path, folder: Path) -> dict[str, Path]:
-    """The parts in an archive that a control plane made, as files of `folder`. Raises InvalidInput."""
+def unpack(archive: Path, folder: Path, wanted: Sequence[str] = PARTS) -> dict[str, Path]:
+    """The wanted parts in an archive that a host made, as files of `folder`. Raises InvalidInput."""
     found: dict[str, Path] = {}
     try:
         with tarfile.open(archive, "r:") as opened:
             for member in opened:
                 name = member.name.removeprefix("./")
-                if member.isfile() and name in PARTS:
+                if member.isfile() and name in wanted:
                     found[name] = extract(opened, member, folder / name, most_of(name))
     except (tarfile.TarError, OSError) as error:
-        raise InvalidInput("odd-archive", f"The control plane sent no archive that can be read: {error}.") from None
-    if missing := [name for name in PARTS if name not in found]:
-        raise InvalidInput("odd-archive", f"The control plane sent no {missing[0]}.")
+        raise InvalidInput("odd-archive", f"The host sent no archive that can be read: {error}.") from None
+    if missing := [name for name in wanted if name not in found]:
+        raise InvalidInput("odd-archive", f"The host sent no {missing[0]}.")
     return found
 
 
 def write(target: Path, cluster: str, made: str, files: Mapping[str, Path]) -> Manifest:
     """Write a backup of these parts, whole or not at all, that only this account reads. Raises Conflict or CorralError."""
-    parts = {name: Part(files[name].stat().st_size, digest_of(files[name])) for name in PARTS}
+    parts = {name: Part(files[name].stat().st_size, digest_of(files[name])) for name in files}
     manifest = Manifest(cluster, made, parts)
     with new_archive(target, mode=0o600) as archive:
         add_text(archive, MANIFEST, manifest.text())
-        for name in PARTS:
+        for name in files:
             add_file(archive, name, files[name])
     return manifest
 

@@ -73,6 +73,7 @@ install_packages() {
       -o APT::Sandbox::User=root -o Acquire::Languages=none
   fi
   [ -e "$STATE/packages.before" ] || installed >"$STATE/packages.before" || return
+  case " $names " in *' docker-registry '*) bar_registry || return ;; esac
   case " $names " in *' haproxy '*) [ -e /var/lib/haproxy ] || note data /var/lib/haproxy ;; esac
   # shellcheck disable=SC2086
   timeout 600 apt-get "$@" -q update && timeout 1200 apt-get "$@" -q -y --no-install-recommends install $names || return
@@ -86,6 +87,15 @@ install_packages() {
 # The package starts haproxy with a configuration that leads nowhere; corral-balancer has its own. Systemd leaves a mount point
 # in its folder, which a reset removes.
 stop_haproxy() { grep -qx haproxy "$STATE/packages.before" || systemctl disable --now haproxy; }
+
+# The package would start a registry that everyone may read and write; corral-registry is another unit. Its account stays when
+# the package goes.
+bar_registry() {
+  ! grep -qx docker-registry "$STATE/packages.before" || return 0
+  id docker-registry >/dev/null 2>&1 || note users docker-registry || return
+  barred=/etc/systemd/system/docker-registry.service
+  [ -e $barred ] || { keep $barred && ln -s /dev/null $barred; }
+}
 
 installed() { dpkg-query -W -f '${binary:Package}\n'; }
 
@@ -197,6 +207,17 @@ begin_node() {
   unfinished kubeadm
 }
 
+# Write down what kubeadm wrote here, by its digest, so that `diff` names what someone changes, adds or removes later.
+# The taint of a node that is not validated goes from the kubelet's flags later, so these are taken without taints.
+note_node_files() {
+  for path in /var/lib/kubelet/config.yaml /var/lib/kubelet/instance-config.yaml /etc/kubernetes/manifests/*; do
+    [ ! -f "$path" ] || sha256sum "$path" || return
+  done >"$STATE/node-files.new" || return
+  path=/var/lib/kubelet/kubeadm-flags.env
+  [ ! -f $path ] || sed 's/ *--register-with-taints=[^ "]*//' $path | sha256sum | sed "s|-\$|$path|" >>"$STATE/node-files.new" || return
+  mv -f "$STATE/node-files.new" "$STATE/node-files"
+}
+
 # node_ready KUBECONFIG NODE
 node_ready() {
   whole kubectl --kubeconfig "$1" wait --for=create "node/$2" --timeout=300s &&
@@ -206,7 +227,7 @@ node_ready() {
 # start_cluster FILE NODE: kubeadm's documents are in FILE.
 start_cluster() {
   [ ! -e $ADMIN ] || [ -e "$UNFINISHED/kubeadm" ] || return 0
-  begin_node && whole kubeadm init --skip-token-print --config "$1" && node_ready $ADMIN "$2" && finished kubeadm
+  begin_node && whole kubeadm init --skip-token-print --config "$1" && node_ready $ADMIN "$2" && note_node_files && finished kubeadm
 }
 
 # join_cluster NODE: kubeadm's document comes in base64; it has a token, so only memory keeps it. A kubelet that has its
@@ -221,7 +242,7 @@ join_cluster() {
     rm -f $document
     [ $code = 0 ] || return $code
   fi
-  node_ready /etc/kubernetes/kubelet.conf "$1" && finished kubeadm
+  node_ready /etc/kubernetes/kubelet.conf "$1" && note_node_files && finished kubeadm
 }
 
 # join_plane NODE: as a control plane; the document has the key of the certificates, too. Its kubelet has a certificate
@@ -231,7 +252,7 @@ join_plane() {
   begin_node && (umask 077 && base64 -d >$document) && whole kubeadm join --config $document
   code=$?
   rm -f $document
-  [ $code = 0 ] && node_ready $ADMIN "$1" && spread_dns && finished kubeadm
+  [ $code = 0 ] && node_ready $ADMIN "$1" && spread_dns && note_node_files && finished kubeadm
 }
 
 # The pods of the cluster's DNS were made while there was one node, and are all on it.
@@ -245,7 +266,7 @@ upgrade_node() {
   apply) whole kubeadm upgrade apply "$2" --yes --ignore-preflight-errors=CreateJob && until_answered || return ;;
   *) whole kubeadm upgrade node && { [ ! -e $ADMIN ] || until_answered; } || return ;;
   esac
-  finished upgrade
+  note_node_files && finished upgrade
 }
 
 # apply_network FILE NAMESPACE NAME: until its DaemonSet NAME and the cluster's DNS run.
@@ -505,7 +526,7 @@ made_node() {
 
 # Take back what `up` made here, the last first; what is written down goes at the end, so it can be begun again.
 reset_host() {
-  unfinished reset && reset_hadoop || return
+  unfinished reset && reset_registry && reset_hadoop || return
   if made_node && [ -e /usr/local/bin/kubeadm ]; then whole kubeadm reset --force || return; fi
   for service in corral-balancer kubelet containerd; do
     ! grep -qxF "/etc/systemd/system/$service.service" "$STATE/made" || [ ! -e "/etc/systemd/system/$service.service" ] ||

@@ -22,12 +22,12 @@ _COMMAND: Final = re.compile(
 _KEY: Final = re.compile(r"^corral-certificate-key ([0-9a-f]{64})$", re.MULTILINE)
 """The key of the certificates that a control plane fetches."""
 
-Ask = Callable[[str, bool], Awaitable[tuple[int, str]]]
-"""Asks the control plane of this name for a token, and if True for a key; returns the exit code and what it printed."""
+Ask = Callable[[str, str], Awaitable[tuple[int, str]]]
+"""Calls a function on the host of this name; returns the exit code and what it printed."""
 
 
 class Starts:
-    """Whether each control plane, or master of Hadoop, that hosts join has started, as far as this `up` starts it."""
+    """Whether what hosts join (control plane, Hadoop's master, registry) has started, as far as this `up` starts it."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -50,7 +50,7 @@ class Starts:
 
 async def joining_text(host: Host, joining: Joining, ask: Ask) -> bytes:
     """The document by which kubeadm joins a host. Raises NotReached where the control plane gives no token."""
-    code, output = await ask(joining.first, joining.plane)
+    code, output = await ask(joining.first, "make_plane_token" if joining.plane else "make_token")
     found, key = _COMMAND.search(output), _KEY.search(output)
     if code or not found or (joining.plane and not key):
         raise NotReached(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from corral.deploy.hosts.reader import CONTROL_PLANE, Host
 from corral.deploy.remote.asking import do_on
 from corral.deploy.remote.ssh import NotReached
 from corral.deploy.steps.files import PAUSE
+from corral.deploy.steps.hadoop_files import USER
 from corral.deploy.steps.kubeadm import CLOSED
+from corral.deploy.steps.leaving import LEAVE, Leaving, is_late, refusal_of_leaving
 from corral.deploy.steps.membership import (
     EMPTY,
     FORGET,
@@ -31,6 +34,8 @@ from corral.deploy.steps.membership import (
 from corral.deploy.steps.outcome import last_error, log_entry
 
 _AGAIN: Final = "Read its log, then run it again."
+_LOOK: Final = 60
+"""Seconds that one question to the master of Hadoop waits."""
 Told = Callable[[str, str], None]
 """Called with a host's name and what is done there now, or came of it."""
 Measure = Callable[[str], Awaitable[Refusal | None]]
@@ -56,6 +61,7 @@ class Membership:
     """A control plane of a running cluster, and the logs of the hosts that it is asked about."""
 
     plane: Host
+    """The master of Hadoop where only hosts without Kubernetes are meant."""
     list_path: Path
     logs: Path
     told: Told
@@ -88,14 +94,24 @@ class Membership:
             return self._failed(host, error.refusal)
         return Change(host.name, "added", (*self._done[host.name], OPEN))
 
-    async def remove(self, host: Host, steps: tuple[str, ...], seconds: int, *, end_tasks: bool, lost: bool) -> Change:
-        """Do these steps of a removal, in order."""
+    async def remove(
+        self, host: Host, steps: tuple[str, ...], seconds: int,
+        *, end_tasks: bool, lost: bool, leaving: Leaving | None = None,
+    ) -> Change:  # fmt: skip
+        """Do these steps of a removal, in order; that of Hadoop's master by `leaving`."""
         self._done[host.name] = []
         forced = ("--force",) if end_tasks else ()
         forget = "drop_lost" if lost else "forget_node"
         if CONTROL_PLANE in host.roles:
             forget = "drop_lost_plane" if lost else "forget_plane"
         for step in steps:
+            if step == LEAVE and leaving is not None:
+                how = "lost" if lost else "end-tasks" if end_tasks else ""
+                refusal = await self._leave(host, leaving, seconds, how)
+                if refusal is not None:
+                    return self._failed(host, refusal)
+                self._done[host.name].append(step)
+                continue
             calls = {
                 EMPTY: (self.plane, "empty_node", host.name, str(seconds), *forced),
                 RESET: (host, "reset_host"),
@@ -111,6 +127,25 @@ class Membership:
                 return self._failed(host, refusal_of_drain(host.name, text, seconds) if step == EMPTY else refusal)
             self._done[host.name].append(step)
         return Change(host.name, "removed", tuple(self._done[host.name]))
+
+    async def _leave(self, host: Host, leaving: Leaving, seconds: int, how: str) -> Refusal | None:
+        """Let a host leave Hadoop, and wait until it has, unless it is lost; returns why it has not."""
+        begun = time.monotonic()
+        try:
+            words = ("leave_hadoop", leaving.address, USER, *((how,) if how else ()))
+            code, text = await self.do(host, LEAVE, leaving.master, *words)
+            while not code and how != "lost":
+                look = max(1, min(_LOOK, int(seconds - (time.monotonic() - begun))))
+                words = ("has_left_hadoop", leaving.address, USER, str(look))
+                code, text = await self.do(host, LEAVE, leaving.master, *words)
+                waited = int(time.monotonic() - begun)
+                if not code or not is_late(text) or waited >= seconds:
+                    break
+                self.told(host.name, f"waiting: {refusal_of_leaving(host.name, text, waited).message}")
+                code = 0
+        except NotReached as error:
+            return error.refusal
+        return refusal_of_leaving(host.name, text, seconds) if code else None
 
     async def do(self, host: Host, title: str, where: Host, *words: str) -> tuple[int, str]:
         """Do one step, and write it down; returns the exit code and what was printed. Raises NotReached."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import lzma
 import re
+import shutil
+import subprocess
 import tarfile
+import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,20 +25,28 @@ _HEADER: Final = 60
 _MOST_PARTS: Final = 10
 _MOST_OF_A_DEB: Final = 256 * 1024 * 1024
 _MOST_UNPACKED: Final = 2 * 1024**3
+_MOST_MEMORY: Final = "--memory=128MB"
 _MOST_TEXT: Final = 1024 * 1024
 _COPYRIGHT: Final = re.compile(r"(\./)?usr/share/doc/[^/]+/copyright")
 _METADATA: Final = re.compile(r"[^/]+\.dist-info/METADATA")
 _PACKED: Final = {"data.tar": "r|", "data.tar.gz": "r|gz", "data.tar.xz": "r|xz", "data.tar.bz2": "r|bz2"}
-"""How the data of a package is read; Python 3.11 has no Zstandard."""
+"""How the data of a package is read by Python itself; 3.11 has no Zstandard."""
+_ZSTANDARD: Final = "data.tar.zst"
 
 
 def licence_of_deb(path: Path) -> str:
-    """The licences that a package's copyright file names; "" where it has none that can be read. Raises InvalidInput."""
+    """The licences that a package's copyright file names; "" where it has none that can be read.
+
+    One that is packed with Zstandard is read where this machine has the program zstd. Raises InvalidInput.
+    """
     try:
         with path.open("rb") as opened:
             name, data = _data_of(opened)
+        if name == _ZSTANDARD and (program := shutil.which("zstd")):
+            with _unpacked(program, data) as stream:
+                return of_copyright(_copyright(stream, "r|"))
         mode = _PACKED.get(name)
-        return of_copyright(_copyright(data, mode)) if mode else ""
+        return of_copyright(_copyright(io.BytesIO(data), mode)) if mode else ""
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, OSError) as error:
         raise InvalidInput("odd-package", f"{path} is not a Debian package, or was cut off: {error}.") from None
 
@@ -71,9 +84,24 @@ def _data_of(opened: IO[bytes]) -> tuple[str, bytes]:
     raise ValueError("it has no data")
 
 
-def _copyright(data: bytes, mode: str) -> str:
+@contextlib.contextmanager
+def _unpacked(program: str, data: bytes) -> Iterator[IO[bytes]]:
+    """What zstd unpacks, piece by piece as it is read; it ends with the last piece that is wanted."""
+    with tempfile.TemporaryFile() as packed:
+        packed.write(data)
+        packed.seek(0)
+        words = [program, "-d", "-c", "-q", _MOST_MEMORY]
+        with subprocess.Popen(words, stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            try:
+                yield process.stdout
+            finally:
+                process.kill()
+
+
+def _copyright(stream: IO[bytes], mode: str) -> str:
     """The text of the copyright file; "" where there is none, or it is a link to that of another package."""
-    with tarfile.open(fileobj=io.BytesIO(data), mode=mode) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=stream, mode=mode) as archive:  # type: ignore[call-overload]
         for member in archive:
             if member.offset > _MOST_UNPACKED:
                 break

@@ -140,7 +140,7 @@ software() {
   done | head -n 40
   for manager in apt-get dnf zypper; do has $manager && { say manager $manager; break; }; done
   has dpkg-query && dpkg-query -W -f '${Package} ${Status} ${Version}\n' conntrack ethtool iptables kmod socat haproxy \
-    containerd nfs-common default-jre-headless python3 2>/dev/null | sed -n 's/^\([^ ]*\) install ok installed /package=\1 /p'
+    containerd nfs-common default-jre-headless python3 docker-registry 2>/dev/null | sed -n 's/^\([^ ]*\) install ok installed /package=\1 /p'
   has systemctl && units
   for module in overlay br_netfilter; do
     if [ $module = br_netfilter ] && [ -d /proc/sys/net/bridge ]; then say module "$module loaded"
@@ -172,7 +172,7 @@ units() {
   limited systemctl show -p Id,ActiveState,UnitFileState,DropInPaths,NeedDaemonReload containerd.service docker.service \
     kubelet.service corral-balancer.service crio.service firewalld.service ufw.service corral-hadoop-firewall.service \
     corral-zookeeper.service corral-namenode.service corral-resourcemanager.service corral-datanode.service \
-    corral-nodemanager.service 2>/dev/null | awk -F = '
+    corral-nodemanager.service corral-registry.service 2>/dev/null | awk -F = '
     function tell(  count, paths, at) {
       if (name && starts) {
         print "service=" name " " (runs ? runs : "unknown") " " starts
@@ -233,7 +233,9 @@ for path in /etc/modules-load.d/corral.conf /etc/sysctl.d/90-corral.conf /etc/co
   /etc/cni/net.d/10-flannel.conflist /etc/fstab /etc/corral-hadoop/* /etc/systemd/system/corral-hadoop-firewall.service \
   /etc/systemd/system/corral-zookeeper.service /etc/systemd/system/corral-namenode.service \
   /etc/systemd/system/corral-resourcemanager.service /etc/systemd/system/corral-datanode.service \
-  /etc/systemd/system/corral-nodemanager.service; do
+  /etc/systemd/system/corral-nodemanager.service /etc/systemd/system/corral-registry.service \
+  /etc/corral-registry/config.yml /etc/corral-registry/ca.crt /etc/corral-registry/tls.crt /etc/containerd/certs.d/*/hosts.toml; do
+  case $path in *[!a-zA-Z0-9/._:-]*) continue ;; esac
   [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path "$(head -c 16384 $path | base64 -w 0)"
 done
 for path in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
@@ -242,6 +244,29 @@ done | head -n 32
 path=/etc/kubernetes/corral-portal.pem
 [ -r $path ] && command -v base64 >/dev/null && printf "file=%s %s\n" $path \
   "$(sed -n "1{/^#/p};/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/p" $path | head -c 16384 | base64 -w 0)"
+# Of the key of nodes its digest alone.
+path=/etc/corral-registry/client.pem
+[ ! -r $path ] || printf "program=%s %s\n" $path "$(sha256sum <$path | cut -d " " -f 1)"
+folder=$(sed -n "s/^    rootdirectory: \"\(.*\)\"$/\1/p" /etc/corral-registry/config.yml 2>/dev/null)
+[ -z "$folder" ] || ! cd "$folder/docker/registry/v2/repositories" || find . -path "*/_manifests/tags/*/current/link" |
+  head -n 500 | while read -r path; do
+    tag=${path%/current/link}
+    name=${path%/_manifests/*}
+    printf "held=%s:%s %s\n" "${name#./}" "${tag##*/}" "$(head -c 100 "$path")"
+  done
+# What kubeadm wrote, as it was written down then and as it is now.
+list=/var/lib/corral/deploy/node-files
+if [ -r $list ]; then
+  pattern="^\([0-9a-f]\{64\}\)  \(/[!-~]\{1,300\}\)\$"
+  sed -n "s|$pattern|written=\2 \1|p" $list | head -n 64
+  {
+    for path in /var/lib/kubelet/config.yaml /var/lib/kubelet/instance-config.yaml /etc/kubernetes/manifests/*; do
+      [ -f "$path" ] && sha256sum "$path"
+    done
+    path=/var/lib/kubelet/kubeadm-flags.env
+    [ ! -f $path ] || sed "s/ *--register-with-taints=[^ \"]*//" $path | sha256sum | sed "s|-\$|$path|"
+  } | sed -n "s|$pattern|nodefile=\2 \1|p" | head -n 64
+fi
 sed -n "s/^ *server: */joined=/p" /etc/kubernetes/kubelet.conf | head -n 1
 [ ! -S /run/containerd/containerd.sock ] || ! command -v ctr >/dev/null || ctr -n k8s.io images list |
   awk "NR > 1 && \$3 ~ /^sha256:/ && \$1 !~ /^sha256:|@/ { print \"image=\" \$1 \" \" \$3 }" | head -n 500

@@ -12,10 +12,15 @@ main() {
   fi
   [ ! -e /etc/systemd/system/corral-balancer.service ] ||
     unit corral-balancer "$(haproxy -v 2>/dev/null | awk 'NR == 1 { print $3 }')"
+  if [ -e /etc/systemd/system/corral-registry.service ]; then
+    unit corral-registry "$(docker-registry --version 2>/dev/null | awk '{ print $NF }')"
+    printf 'registry\t%s\n' "$(sed -n '1s/^# Corral.s own certificate for .* until \([0-9]\{1,11\}\)$/\1/p' /etc/corral-registry/tls.crt 2>/dev/null)"
+  fi
   for service in corral-hadoop-firewall corral-zookeeper corral-namenode corral-resourcemanager corral-datanode \
     corral-nodemanager; do
     [ ! -e "/etc/systemd/system/$service.service" ] || unit "$service" "$(hadoop_version)"
   done
+  [ ! -e /etc/systemd/system/corral-namenode.service ] || hadoop_workers /etc/corral-hadoop
   [ ! -e $ADMIN ] || cluster
   printf 'corral-status end 1\n'
 }
@@ -25,6 +30,52 @@ hadoop_version() {
   for path in /opt/corral-hadoop/share/hadoop/common/hadoop-common-*.jar; do
     case $path in *-tests.jar | *'*'*) ;; *) path=${path##*/hadoop-common-} && printf '%s\n' "${path%.jar}" && return ;; esac
   done
+}
+
+# hadoop_workers FOLDER: the workers that HDFS or YARN does not use now, as they leave or are lost; by the name that the list
+# gives them, as YARN has it, else by their address.
+hadoop_workers() {
+  timeout 60 python3 -c '
+import json, sys, urllib.request
+from xml.etree import ElementTree
+def settings(name):
+    rows = ElementTree.parse(f"{sys.argv[1]}/{name}.xml").iter("property")
+    return {each.findtext("name"): each.findtext("value") for each in rows}
+def ask(url):
+    with urllib.request.urlopen("http://" + url, timeout=20) as answer:
+        return json.loads(answer.read(64 * 1024 * 1024))
+def say(name, part, state, good=""):
+    print("worker", name, part, " ".join(state.split()), good, sep="\t", flush=True)
+names = {}
+try:
+    site = settings("yarn-site")
+    at = site.get("yarn.resourcemanager.webapp.address") or site["yarn.resourcemanager.hostname"] + ":8088"
+    for each in (ask(at + "/ws/v1/cluster/nodes")["nodes"] or {}).get("node", []):
+        address = each["id"].rpartition(":")[0]
+        attributes = (each.get("nodeAttributesInfo") or {}).get("nodeAttributeInfo") or []
+        names[address] = next((one["value"] for one in attributes if one["name"] == "corral-node"), address)
+        if each["state"] == "DECOMMISSIONING":
+            say(names[address], "yarn", "leaves, with {} containers".format(each["numContainers"]), "well")
+        elif each["state"] in ("UNHEALTHY", "LOST"):
+            say(names[address], "yarn", each["state"].lower())
+except (OSError, ValueError, LookupError, TypeError, ElementTree.ParseError) as error:
+    say("", "yarn", f"the ResourceManager does not answer: {error}")
+try:
+    at = settings("hdfs-site")["dfs.namenode.http-address"]
+    (bean,) = ask(at + "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo")["beans"]
+    few = {each["xferaddr"]: each["underReplicatedBlocks"] for each in json.loads(bean["DecomNodes"]).values()}
+    for each in json.loads(bean["LiveNodes"]).values():
+        name = each["xferaddr"].rpartition(":")[0]
+        if each["adminState"] != "In Service":
+            rest = "leaves, with {} blocks to copy".format(few[each["xferaddr"]]) if each["xferaddr"] in few else "has left"
+            say(names.get(name, name), "hdfs", rest, "well")
+    for each in json.loads(bean["DeadNodes"]).values():
+        name = each["xferaddr"].rpartition(":")[0]
+        if not each["decommissioned"]:
+            say(names.get(name, name), "hdfs", "its DataNode is not live")
+except (OSError, ValueError, LookupError, TypeError, ElementTree.ParseError) as error:
+    say("", "hdfs", f"the NameNode does not answer: {error}")
+' "$1" || printf 'worker\t\thdfs\tit does not tell of its workers within 60 s\t\n'
 }
 
 unit() {

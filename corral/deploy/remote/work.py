@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import fcntl
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from corral.deploy.checks.connection import Refusal
 from corral.deploy.hosts.reader import Host, Hosts
 from corral.deploy.remote.joining import Ask, Starts, joining_text
 from corral.deploy.remote.portal import portal_text
+from corral.deploy.remote.registry_keys import MOST_BYTES, registry_keys
 from corral.deploy.remote.sending import PACKAGES, RECEIVED, archive_of, receiver
 from corral.deploy.remote.ssh import AT_ONCE, NotReached, Ssh, as_root
 from corral.deploy.remote.survey import known_hosts_of
@@ -24,6 +27,8 @@ from corral.deploy.steps.installation import WRITE_CERTIFICATE
 from corral.deploy.steps.node import JOIN_CLUSTER, JOIN_PLANE, START_CLUSTER
 from corral.deploy.steps.outcome import Outcome, failure_of, log_entry
 from corral.deploy.steps.plan import INSTALL
+from corral.deploy.steps.registry import MAKE_KEYS, TRUST
+from corral.deploy.steps.registry import START as START_REGISTRY
 from corral.deploy.steps.script import question_of, script_of
 from corral.deploy.steps.step import HostPlan, Joining, Step
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound
@@ -32,7 +37,7 @@ _SECONDS: Final = 2400
 """Seconds that a step may take; those of packages have bounds of their own below it."""
 _MOST_OUTPUT: Final = 4 * 1024 * 1024
 _MOST_PACKAGES: Final = 256 * 1024 * 1024
-_FUNCTIONS: Final = tuple(Path(__file__).with_name(name) for name in ("do.sh", "hadoop.sh"))
+_FUNCTIONS: Final = tuple(Path(__file__).with_name(name) for name in ("do.sh", "hadoop.sh", "registry.sh"))
 _PACKAGE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~%:-]{0,200}\.deb")
 Told = Callable[[str, str], None]
 """Called with a host's name and what is done there now, or came of it."""
@@ -87,18 +92,20 @@ async def do_steps_over(
     """The same over connections that the caller keeps."""
     places = asyncio.Semaphore(AT_ONCE)
     functions = "".join(path.read_text(encoding="utf-8") for path in _FUNCTIONS)
-    starts, masters = Starts(), Starts()
+    starts, masters, registries = Starts(), Starts(), Starts()
     for plan in plans.values():
+        if _starts_registry(plan):
+            registries.expect(plan.name)
         if _starts(plan):
             starts.expect(plan.name)
         if _starts_master(plan):
             masters.expect(plan.name)
 
-    async def ask(name: str, plane: bool) -> tuple[int, str]:
-        """Ask a control plane for a token."""
+    async def ask(name: str, what: str) -> tuple[int, str]:
+        """Ask another host what a function prints, such as a token."""
         host = hosts.named(name)
         assert host is not None
-        text = question_of(functions, "make_plane_token" if plane else "make_token")
+        text = question_of(functions, what)
         answer = await ssh.ask(host, f"{as_root(host)}sh -s", text, most=_MOST_OUTPUT, seconds=_SECONDS)
         return answer.code, answer.output.decode(errors="replace")
 
@@ -107,20 +114,32 @@ async def do_steps_over(
         async with places:
             with (logs / f"{host.name}.log").open("a", encoding="utf-8") as log:
                 work = _Work(
-                    ssh, host, functions, packages, log, lambda says: told(host.name, says), starts, masters,
-                    ask, list_path.parent,
+                    ssh, host, functions, packages, log, lambda says: told(host.name, says),
+                    starts, masters, registries, ask, list_path.parent,
                 )  # fmt: skip
                 try:
                     return host.name, await work.do(plan)
                 finally:
                     starts.tell(host.name, good=False)
                     masters.tell(host.name, good=False)
+                    registries.tell(host.name, good=False)
 
     # Those that join wait for those that start, so the latter have the first places.
     chosen = [host for host in hosts.hosts if host.name in plans]
-    first = {name for name, plan in plans.items() if _starts(plan) or _starts_master(plan)}
+    awaited = (_starts, _starts_master, _starts_registry)
+    first = {name for name, plan in plans.items() if any(each(plan) for each in awaited)}
     ordered = sorted(chosen, key=lambda host: host.name not in first)
     return dict(await asyncio.gather(*(do(host) for host in ordered)))
+
+
+def _keys(step: Step) -> bytes:
+    """The keys of the registry. Raises NotReached."""
+    assert step.portal is not None
+    try:
+        return registry_keys(step.portal.address)
+    except CorralError as error:
+        why = Refusal(f"cannot {step.title}: {error.message}", "Run up with an installation of Corral's server.")
+        raise NotReached(why) from None
 
 
 def _starts(plan: HostPlan) -> bool:
@@ -131,16 +150,21 @@ def _starts_master(plan: HostPlan) -> bool:
     return any(step.call == START_MASTER for step in plan.doable)
 
 
+def _starts_registry(plan: HostPlan) -> bool:
+    return any(step.call[0] == START_REGISTRY for step in plan.doable)
+
+
 class _Work:
     """The steps of one host, and its log."""
 
     def __init__(
         self, ssh: Ssh, host: Host, functions: str, packages: Sequence[Path], log: TextIO, told: Callable[[str], None],
-        starts: Starts, masters: Starts, ask: Ask, folder: Path,
+        starts: Starts, masters: Starts, registries: Starts, ask: Ask, folder: Path,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._ssh, self._host, self._functions, self._packages = ssh, host, functions, packages
-        self._log, self._told, self._starts, self._masters, self._token = log, told, starts, masters, ask
+        self._log, self._told, self._starts, self._masters, self._question = log, told, starts, masters, ask
+        self._registries = registries
 
     async def do(self, plan: HostPlan) -> Outcome:
         done: list[str] = []
@@ -161,6 +185,8 @@ class _Work:
                 self._starts.tell(self._host.name, good=True)
             if step.call == START_MASTER:
                 self._masters.tell(self._host.name, good=True)
+            if step.call[0] == START_REGISTRY:
+                self._registries.tell(self._host.name, good=True)
         return Outcome("prepared", tuple(done))
 
     async def _step(self, step: Step) -> tuple[int, str]:
@@ -176,6 +202,10 @@ class _Work:
             return await self._join(step)
         if step.call[0] == JOIN_HADOOP:
             await self._started(step, self._masters)
+        if step.call[0] == TRUST:
+            step = replace(step, content=await self._access(step))
+        if step.call[0] == MAKE_KEYS:
+            step = replace(step, content=_keys(step))
         if step.call[0] == WRITE_CERTIFICATE:
             step = replace(step, content=self._portal(step))
         return await self._ask("sh -s", script_of(self._functions, step, from_folder=bool(self._packages)))
@@ -186,9 +216,22 @@ class _Work:
             step = replace(step, content=await self._joining(step))
             return await self._ask("sh -s", script_of(self._functions, step, from_folder=False))
 
+    async def _access(self, step: Step) -> bytes:
+        """The certificates by which a host asks the registry, once that runs. Raises NotReached."""
+        joining = await self._started(step, self._registries)
+        code, output = await self._question(joining.first, "print_registry_access")
+        try:
+            found = base64.b64decode("".join(output.split()), validate=True)
+        except binascii.Error:
+            found = b""
+        if code or not found or len(found) > MOST_BYTES:
+            why = f"{joining.first} gave no certificates for its registry"
+            raise NotReached(Refusal(why, f"Read the log of {joining.first}, then run up again."))
+        return found
+
     async def _joining(self, step: Step) -> bytes:
         """What kubeadm is told of the control plane, once that has started. Raises NotReached."""
-        return await joining_text(self._host, await self._started(step, self._starts), self._token)
+        return await joining_text(self._host, await self._started(step, self._starts), self._question)
 
     async def _started(self, step: Step, starts: Starts) -> Joining:
         """What a host joins, once that has started. Raises NotReached."""

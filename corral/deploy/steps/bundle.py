@@ -88,6 +88,10 @@ class Bundle:
             )
         )
 
+    def unneeded_images(self, *, control_plane: bool, needless: Container[str] = ()) -> set[str]:
+        """The names of the images that a host does not need."""
+        return {name for name in self.images if name in needless or not (control_plane or not _of_control_planes(name))}
+
     def digest_of(self, name: str) -> str:
         """The digest of a program."""
         return next(each.digest for each in self.programs if each.target == f"{PROGRAMS}/{name}")

@@ -17,7 +17,9 @@ from corral.deploy.steps.bundle import Bundle
 from corral.deploy.steps.files import MODULES, MOST_READ, SYSCTLS, sysctl_name
 from corral.deploy.steps.flannel import CNI_FILE
 from corral.deploy.steps.membership import Node
+from corral.deploy.steps.node import OF_KUBEADM
 from corral.deploy.steps.plan import plan_of
+from corral.deploy.steps.registry import AUTHORITY_FILE, repository_of
 from corral.deploy.steps.step import Step
 
 ABSENT: Final = "absent"
@@ -63,7 +65,7 @@ def differences(
             found += _beside(plan.name, seen.facts) if made_by_up(seen.facts) else ()
             found += _versions(plan.name, f"v{hosts.kubernetes.version}", seen.facts)
             found += _membership(plan.name, nodes) if nodes is not None else ()
-        found += (_late(each, now) for each in certificates if each.host == plan.name and each.days_left(now) < SOON)
+        found += (_late(each, now) for each in certificates if each.host == plan.name and _ends_soon(each, now))
     listed = {host.name for host in hosts.hosts if host.in_kubernetes}
     found += (
         Difference(name, "node", name, ABSENT, _state(node))
@@ -88,6 +90,8 @@ def _of_step(host: str, step: Step, own: Facts, bundle: Bundle | None) -> Iterat
         for name, digest in sorted(_images(step, bundle).items()):
             if own.images.get(name) != digest:
                 yield Difference(host, "image", name, _short(digest), _short(own.images.get(name, "")))
+    elif step.kind == "registry":
+        yield from _of_registry(host, step, own, bundle)
     elif step.kind == "swap":
         yield from (Difference(host, "swap", each.name, "off", "on") for each in own.swaps)
     elif step.kind in ("package", "module"):
@@ -99,6 +103,20 @@ def _of_step(host: str, step: Step, own: Facts, bundle: Bundle | None) -> Iterat
         for setting in step.call[1:]:
             name, _, value = setting.partition("=")
             yield Difference(host, "sysctl", name.replace("/", "."), value, own.sysctls.get(name, ABSENT))
+
+
+def _of_registry(host: str, step: Step, own: Facts, bundle: Bundle | None) -> Iterator[Difference]:
+    """Images that the registry has not, or with another digest; certificates of it that are to be made or fetched."""
+    if step.detail and bundle is not None and set(step.detail) <= bundle.images.keys():
+        for name in step.detail:
+            held = own.held.get(repository_of(name), "")
+            yield Difference(host, "registry", name, _short(bundle.images[name]), _short(held))
+        return
+    found = step.detail[0] if step.detail else "others"
+    wanted = (
+        f"for {step.portal.address}, {SOON} days or more" if step.portal is not None else "as the registry has them"
+    )
+    yield Difference(host, "registry", "certificates", wanted, found if AUTHORITY_FILE in own.files else ABSENT)
 
 
 def _service(host: str, name: str, own: Facts) -> Difference:
@@ -150,6 +168,11 @@ def _beside(host: str, own: Facts) -> Iterator[Difference]:
     for name in sorted(own.cni):
         if name < own_name:  # containerd takes the first
             yield Difference(host, "file", f"{folder}/{name}", ABSENT, f"comes before {own_name}")
+    if own.written and own.unfinished.isdisjoint(OF_KUBEADM):
+        for path in sorted(own.written.keys() | own.node_files.keys()):
+            wanted, found = own.written.get(path, ""), own.node_files.get(path, "")
+            if wanted != found:
+                yield Difference(host, "file", path, _short(wanted), _short(found))
 
 
 def _unfinished(name: str, own: Facts) -> Iterator[Difference]:
@@ -171,6 +194,11 @@ def _state(node: Node) -> str:
     words += ["cordoned"] if node.cordoned else []
     words += ["not validated"] if node.closed else []
     return ", ".join(words)
+
+
+def _ends_soon(one: Certificate, now: datetime) -> bool:
+    """Whether a certificate is a difference by its end; a step tells that of the registry's."""
+    return not one.by_up and one.days_left(now) < SOON
 
 
 def _late(one: Certificate, now: datetime) -> Difference:

@@ -49,6 +49,11 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 SystemdCgroup = true
 """
+MIRRORS_FOLDER: Final = "/etc/containerd/certs.d"
+_MIRRORED: Final = f"""
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "{MIRRORS_FOLDER}"
+"""
 CONTAINERD_UNIT: Final = f"""{MARK}[Unit]
 Description=containerd
 After=network.target
@@ -102,9 +107,10 @@ def without_swap(fstab: str) -> str:
     return "".join(f"# {line}" if _SWAP.match(line) else line for line in fstab.splitlines(keepends=True))
 
 
-def containerd_text(lines: str) -> str:
-    """containerd's configuration, with the further lines of the list."""
-    return CONTAINERD + (f"\n# From the list of hosts.\n{lines.rstrip()}\n" if lines.strip() else "")
+def containerd_text(lines: str, *, mirrored: bool = False) -> str:
+    """containerd's configuration, with the further lines of the list; `mirrored` where it asks a registry here."""
+    own = CONTAINERD + (_MIRRORED if mirrored else "")
+    return own + (f"\n# From the list of hosts.\n{lines.rstrip()}\n" if lines.strip() else "")
 
 
 def file_step(facts: Facts, path: str, wanted: str, *, done: bool = False, unfinished: str = "") -> Step:

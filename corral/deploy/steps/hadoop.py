@@ -23,6 +23,7 @@ RELEASE: Final = f"{texts.HOME}/release"
 """The name by which a host tells the SHA-256 of the archive that it has."""
 UNFINISHED_DATA, UNFINISHED_FORMAT, UNFINISHED_FOLDERS = "hadoop-data", "hadoop-format", "hadoop-folders"
 UNFINISHED_WORKER: Final = "hadoop-worker"
+UNFINISHED_EXCLUDED: Final = "hadoop-excluded"
 """What a host keeps a mark of while it is begun and not done, besides the names of services."""
 JOIN_HADOOP: Final = "join_hadoop"
 """The function that waits until the master has a worker."""
@@ -128,16 +129,12 @@ class _Part:
         return self.facts[self.host.name]
 
     @property
-    def _is_master(self) -> bool:
-        return self.host.name == self.chosen.master
-
-    @property
     def _is_worker(self) -> bool:
-        return self.host.name in self.hosts.hadoop_workers
+        return self._works(self.host)
 
     @property
     def _daemons(self) -> tuple[str, ...]:
-        of_master = (texts.ZOOKEEPER, texts.NAME_NODE, texts.RESOURCE_MANAGER) if self._is_master else ()
+        of_master = (texts.ZOOKEEPER, texts.NAME_NODE, texts.RESOURCE_MANAGER) if self.site.is_master else ()
         return of_master + ((texts.DATA_NODE, texts.NODE_MANAGER) if self._is_worker else ())
 
     @property
@@ -154,15 +151,20 @@ class _Part:
         common = [self._file(path, text, " ".join(self._daemons)) for path, text in self.site.texts().items()]
         yield from common
         stale = release.needed or any(step.needed for step in common)
-        started = []
+        parts = {daemon: list(self._daemon(daemon, stale=stale)) for daemon in self._daemons}
+        started = [step.needed for part in parts.values() for step in part]
+        excluded = self._excluded(
+            all(parts[each][-1].needed for each in (texts.NAME_NODE, texts.RESOURCE_MANAGER) if each in parts)
+        )
         for daemon in self._daemons:
             if daemon == texts.NAME_NODE:
                 yield from self._format()
-            for step in self._daemon(daemon, stale=stale):
-                started.append(step.needed)
-                yield step
+                yield from excluded[:1]
+            yield from parts[daemon]
             if daemon == texts.NAME_NODE:
                 yield from self._hdfs_folders()
+            if daemon == texts.RESOURCE_MANAGER:
+                yield from excluded[1:]
         if self._is_worker:
             needed = any(started) or UNFINISHED_WORKER in self._own.unfinished
             title = "wait until YARN and HDFS have it" if needed else "YARN and HDFS have it"
@@ -186,7 +188,7 @@ class _Part:
     def _folders(self) -> Iterator[Step]:
         """The account of the daemons, and their folders."""
         folder = self.site.folder
-        master = ("name", "zookeeper", "resourcemanager", "attributes", "labels") if self._is_master else ()
+        master = ("name", "zookeeper", "resourcemanager", "attributes", "labels") if self.site.is_master else ()
         names = (*master, *(("blocks", "local", "logs", "nodemanager") if self._is_worker else ()))
         text = MARK + "".join(f"{folder}/{name}\n" for name in names)
         yield from self._listed(
@@ -217,6 +219,19 @@ class _Part:
             texts.FORMAT_FILE, f"{MARK}{self.site.folder}/name\n", UNFINISHED_FORMAT, "format HDFS, if it is not",
             "HDFS is formatted", ("format_hdfs", texts.FORMAT_FILE, texts.USER),
         )  # fmt: skip
+
+    def _excluded(self, restarted: bool) -> tuple[Step, ...]:
+        """The list of hosts that leave, and its reading. A host of the list stays; managers that start read it anyway."""
+        staying = {_address(each, self.facts) or each.address for each in self.hosts.hosts if self._works(each)}
+        there = texts.excluded_of(self._own.files.get(texts.EXCLUDED_FILE, b""))
+        text = texts.excluded_text(each for each in there if each not in staying)
+        listed = self._file(texts.EXCLUDED_FILE, text, "" if restarted else UNFINISHED_EXCLUDED)
+        needed = UNFINISHED_EXCLUDED in self._own.unfinished or (listed.needed and not restarted)
+        title = "let HDFS and YARN read which hosts leave" if needed else "HDFS and YARN know which hosts leave"
+        return listed, Step("hadoop", title, needed, call=self._call("reread_excluded", texts.USER))
+
+    def _works(self, host: Host) -> bool:
+        return host.name in self.hosts.hadoop_workers
 
     def _hdfs_folders(self) -> Iterator[Step]:
         yield from self._listed(

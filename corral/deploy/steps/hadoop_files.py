@@ -22,6 +22,9 @@ USER: Final = "corral-hadoop"
 JAVA_FILE, CORE_FILE, RULES_FILE = HADOOP_FILE, f"{CONF}/core-site.xml", f"{CONF}/firewall.rules"
 FOLDERS_FILE, FORMAT_FILE, HDFS_FILE = f"{CONF}/folders", f"{CONF}/format", f"{CONF}/hdfs"
 """The folders of a host, the folder that the NameNode formats, and the folders in HDFS."""
+HDFS_SETTINGS: Final = f"{CONF}/hdfs-site.xml"
+EXCLUDED_FILE: Final = f"{CONF}/excluded"
+"""The addresses of hosts that leave HDFS and YARN, or have left, on the master."""
 ZOOKEEPER, NAME_NODE, RESOURCE_MANAGER = "corral-zookeeper", "corral-namenode", "corral-resourcemanager"
 DATA_NODE, NODE_MANAGER, FIREWALL = "corral-datanode", "corral-nodemanager", "corral-hadoop-firewall"
 DAEMONS: Final = (ZOOKEEPER, NAME_NODE, RESOURCE_MANAGER, DATA_NODE, NODE_MANAGER)
@@ -34,6 +37,8 @@ _STEP_MIB: Final = 256
 _MIB: Final = 1024 * 1024
 _PASSING: Final = re.compile(rb"^-A CORRAL-HADOOP -s ([0-9./,]+) -j RETURN$", re.MULTILINE)
 _MASTER: Final = re.compile(rb"<value>hdfs://([0-9.]{7,15}):8020</value>")
+_SECONDS_OF_LEAVING: Final = 5
+"""Seconds between two looks of the NameNode at whether the blocks of a host that leaves are elsewhere."""
 _A_RULE: Final = 100
 """Networks that a line of the firewall's rules has."""
 _LEAST_HEAP: Final = 128
@@ -80,6 +85,11 @@ class Site:
     workers: int
     """How many hosts have a DataNode."""
     offer: Offer
+
+    @property
+    def is_master(self) -> bool:
+        """Whether the host runs the NameNode and the ResourceManager."""
+        return self.host.name == self.chosen.master
 
     def texts(self) -> dict[str, str]:
         """The settings of all daemons on the host, by path."""
@@ -130,6 +140,10 @@ class Site:
         }
 
     def _hdfs(self) -> dict[str, object]:
+        of_master = {
+            "dfs.hosts.exclude": EXCLUDED_FILE,
+            "dfs.namenode.decommission.interval": _SECONDS_OF_LEAVING,
+        }
         return {
             "dfs.namenode.name.dir": f"{self.folder}/name",
             "dfs.namenode.rpc-address": f"{self.master}:8020",
@@ -142,6 +156,7 @@ class Site:
             "dfs.datanode.http.address": f"{self.address}:9864",
             "dfs.datanode.ipc.address": f"{self.address}:9867",
             "dfs.replication": self.chosen.replication or min(3, self.workers),
+            **(of_master if self.is_master else {}),
         }
 
     def _yarn(self) -> dict[str, object]:
@@ -151,6 +166,9 @@ class Site:
         return {
             f"{manager}.hostname": master,
             f"{manager}.bind-host": master,
+            **({f"{manager}.nodes.exclude-path": EXCLUDED_FILE} if self.is_master else {}),
+            # NodeManagers that start before it, or outlive it, would ask for it every 30 s.
+            f"{manager}.connect.retry-interval.ms": 2000,
             f"{manager}.recovery.enabled": "true",
             f"{manager}.store.class": f"{_YARN}.resourcemanager.recovery.FileSystemRMStateStore",
             # Not in HDFS: it has a safe mode.
@@ -296,6 +314,16 @@ def _is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def excluded_of(text: bytes) -> tuple[str, ...]:
+    """The addresses in a list of hosts that leave, as `excluded_text` and `leave_hadoop` write it."""
+    return tuple(line for line in text.decode(errors="replace").splitlines() if _is_network(line))
+
+
+def excluded_text(addresses: Iterable[str]) -> str:
+    """The list of hosts that leave, as Hadoop reads it."""
+    return MARK + "".join(f"{each}\n" for each in addresses)
 
 
 def master_of(core_site: bytes) -> str:

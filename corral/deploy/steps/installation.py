@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from corral.deploy.checks.between_hosts import cluster_address
+from corral.deploy.checks.between_hosts import cluster_address, registry_endpoint
 from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.ours import MARK
 from corral.deploy.hosts.document import Corral
@@ -34,6 +34,8 @@ _SERVER_USER, _DATABASE_USER = 1000, 999
 """The users of both pods, unless the chart's further values say otherwise."""
 _OWN: Final = re.compile(r"# Corral's own certificate for (?P<address>\S{1,300}) until (?P<end>\d{1,11})\n")
 """The first line of the file of a certificate of its own; other certificates have none."""
+_REGISTRY_SETTING: Final = "cluster_registry"
+"""The server's setting that names the cluster's own registry."""
 _RENEW_BEFORE: Final = 30 * 86400
 """Seconds before its end at which a certificate of Corral's own is made again."""
 
@@ -46,6 +48,8 @@ class Installation:
     chosen: Corral
     address: str
     """The address of the portal."""
+    registry: str = ""
+    """HOST:PORT of the cluster's own registry, whose certificate the server watches; "" where there is none."""
 
     @property
     def url(self) -> str:
@@ -87,6 +91,8 @@ class Installation:
             own["devicePlugin"] = {"enabled": True, "devices": self.chosen.devices}
         if self.chosen.node_agents:
             own["nodeAgent"] = {"enabled": True, "tokenSecret": AGENT_SECRET}
+        if self.registry:
+            own["settings"] = {_REGISTRY_SETTING: self.registry}
         if self.hosts.monitoring is not None:
             own["monitoring"] = monitoring.values_of(self.hosts, self.hosts.monitoring, bundle)
         return _merged(own, self._further)
@@ -147,7 +153,18 @@ def installation_of(hosts: Hosts, first: str, facts: Mapping[str, Facts]) -> Ins
     if hosts.corral is None or head is None or first not in facts:
         return None
     address = hosts.corral.address or hosts.kubernetes.endpoint or cluster_address(head, facts[first])
-    return Installation(hosts, hosts.corral, address)
+    return Installation(hosts, hosts.corral, address, _registry_of(hosts, first, facts))
+
+
+def _registry_of(hosts: Hosts, first: str, facts: Mapping[str, Facts]) -> str:
+    """Where the server reaches the registry; as it was told before where the registry's host was not reached."""
+    if hosts.registry is None or hosts.registry.host in facts:
+        return registry_endpoint(hosts, facts)
+    try:
+        told = yaml.safe_load(facts[first].files.get(files.VALUES_FILE, b""))["settings"][_REGISTRY_SETTING]
+    except (yaml.YAMLError, KeyError, TypeError):
+        return ""
+    return str(told)
 
 
 def needless_images(hosts: Hosts, host: Host) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 
 from corral.deploy.checks.connection import Refusal
 from corral.deploy.checks.facts import Facts
-from corral.deploy.checks.ours import has_hadoop
+from corral.deploy.checks.ours import REGISTRY_UNIT_FILE, has_hadoop
 from corral.deploy.steps.kubeadm import CLOSED
+from corral.deploy.steps.leaving import LEAVE
 from corral.deploy.steps.outcome import last_error
 from corral.deploy.steps.step import HostPlan
 
@@ -104,23 +105,34 @@ def closed_joining(plan: HostPlan) -> HostPlan:
     return replace(plan, steps=steps)
 
 
-def steps_of_removal(name: str, nodes: Mapping[str, Node], *, stands: bool, lost: bool) -> tuple[str, ...]:
-    """What is to be done to remove a host. `stands`: something of `up` is on it. `lost`: nobody can know."""
+def steps_of_removal(
+    name: str, nodes: Mapping[str, Node], *, stands: bool, lost: bool, leaves: bool = False
+) -> tuple[str, ...]:  # fmt: skip
+    """What is to be done to remove a host. `stands`: something of `up` is on it. `lost`: nobody can know.
+
+    `leaves`: it is a worker of Hadoop.
+    """
     there = name in nodes
     if lost:
-        return (FORGET,) if there else ()
-    steps = [*((EMPTY,) if there and stands else ()), *((RESET,) if stands else ()), *((FORGET,) if there else ())]
-    return tuple(steps)
+        return (*((LEAVE,) if leaves else ()), *((FORGET,) if there else ()))
+    emptied = (*((EMPTY,) if there else ()), *((LEAVE,) if leaves else ()), RESET) if stands else ()
+    return (*emptied, *((FORGET,) if there else ()))
 
 
-def refusal_of_removal(name: str, own: Facts, *, lost: bool) -> Refusal | None:
-    """Why a host that answers is not taken out of the cluster; None where it may be."""
+def refusal_of_removal(name: str, own: Facts, *, lost: bool, leaves: bool = False) -> Refusal | None:
+    """Why a host that answers is not taken out of the cluster; None where it may be. `leaves` as above."""
     if lost:
         return Refusal("it answers, so it is not lost", "Leave out --lost.")
-    if has_hadoop(own):
+    if has_hadoop(own) and not leaves:
         return Refusal(
-            "it has a part of Hadoop, whose data would go with the node",
-            f"Once HDFS has its blocks elsewhere: corral deploy reset --host {name}.",
+            "it has a part of Hadoop that the list does not give it, whose data would go with the node",
+            "Make it a worker of Hadoop in the list; or, once HDFS has its blocks elsewhere: "
+            f"corral deploy reset --host {name}.",
+        )
+    if REGISTRY_UNIT_FILE in own.files:
+        return Refusal(
+            "it has the registry of the cluster, which the others ask",
+            f"Name another host at registry in the list and run up; then: corral deploy reset --host {name}.",
         )
     return None
 

@@ -20,7 +20,7 @@ from corral.deploy.checks.ours import (
     UNFINISHED_NODE,
 )
 from corral.deploy.hosts.reader import Host, Hosts
-from corral.deploy.steps import balancer, files, flannel, installation, kubeadm, volumes
+from corral.deploy.steps import balancer, files, flannel, installation, kubeadm, registry, volumes
 from corral.deploy.steps.bundle import KUBERNETES, PROGRAMS, RUNTIME, Bundle, BundleFile, listing
 from corral.deploy.steps.step import Joining, Step
 
@@ -28,6 +28,8 @@ CONTAINERD_VERSION: Final = "2.1"
 """The least version of containerd: older ones hand devices of claims to no container."""
 UNFINISHED_NETWORK, UNFINISHED_UPGRADE = "network", "upgrade"
 """What a host keeps a mark of while it is begun and not done, as of kubeadm; the other marks are names of services."""
+OF_KUBEADM: Final = frozenset({UNFINISHED_NODE, UNFINISHED_UPGRADE})
+"""The marks of a host whose files kubeadm is about to write."""
 START_CLUSTER: Final = "start_cluster"
 JOIN_CLUSTER: Final = "join_cluster"
 JOIN_PLANE: Final = "join_plane"
@@ -102,7 +104,9 @@ class _Node:
         if self._corral is not None:
             yield from installation.data_steps(self._corral, self.host, self._own)
         yield from volumes.folder_steps(self.hosts, self.host, self._own)
+        yield from registry.own_steps(self.hosts, self.host, self._own, self.bundle, able=self._able)
         yield from self._cluster()
+        yield from registry.mirror_steps(self.hosts, self.host, self.facts, self.bundle, able=self._able)
 
     def upgrade_steps(self, bundle: Bundle) -> Iterator[Step]:
         """kubeadm comes before the kubelet, which must not be newer than the control plane."""
@@ -155,7 +159,7 @@ class _Node:
         return _install("containerd", "containerd, runc and CNI plugins", (*runtime, *plugins))
 
     def _runtime(self) -> Iterator[Step]:
-        wanted = files.containerd_text(self.hosts.kubernetes.containerd)
+        wanted = files.containerd_text(self.hosts.kubernetes.containerd, mirrored=self.hosts.registry is not None)
         changed = [
             self._file(files.CONTAINERD_FILE, wanted, "containerd"),
             self._file(CONTAINERD_UNIT_FILE, files.CONTAINERD_UNIT, "containerd"),

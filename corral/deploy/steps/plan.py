@@ -10,7 +10,7 @@ from corral.deploy.checks.facts import Facts
 from corral.deploy.checks.ours import KUBELET
 from corral.deploy.checks.report import Survey
 from corral.deploy.hosts.reader import CONTROL_PLANE, HADOOP, Host, Hosts
-from corral.deploy.steps import balancer, files, hadoop
+from corral.deploy.steps import balancer, files, hadoop, registry
 from corral.deploy.steps.bundle import PROGRAMS, Bundle
 from corral.deploy.steps.installation import installation_of
 from corral.deploy.steps.node import node_steps, started, upgrade_steps
@@ -67,12 +67,12 @@ def _host_plan(
         bars: tuple[str, ...] = (refusal.message if refusal else "it was not looked at",)
         return HostPlan(host.name, host.roles, (), bars, notes, bars)
     own = facts[host.name]
-    notes = (*notes, *hadoop.notes(hosts, host, facts))
+    notes = (*notes, *hadoop.notes(hosts, host, facts), *registry.notes(hosts, host, facts))
     asked = installation_of(hosts, first, facts) if host.name == first else None
     lacking = tuple(asked.missing(bundle)) if asked is not None and bundle is not None else ()
     bars = (
         *_bars(hosts, host, own, bundle), *lacking, *_unsafe(hosts, host, first, facts),
-        *hadoop.bars(hosts, host, facts, bundle),
+        *hadoop.bars(hosts, host, facts, bundle), *registry.bars(hosts, host),
     )  # fmt: skip
     obstacles = (*bars, *_obstacles_between(hosts, host, first, facts))
     packages = _packages(hosts, host, own) if hosts.works_on(host) else ()
@@ -144,7 +144,8 @@ def packages_of(hosts: Hosts, host: Host) -> tuple[str, ...]:
     """The packages that a host needs."""
     of_nodes = (*PACKAGES, *((balancer.PACKAGE,) if balancer.is_needed(hosts) else ()))
     of_hadoop = hadoop.PACKAGES if hosts.has_hadoop(host) else ()
-    return tuple(dict.fromkeys((*(of_nodes if host.in_kubernetes else ()), *of_hadoop)))
+    of_registry = (registry.PACKAGE,) if registry.runs_on(hosts, host) else ()
+    return tuple(dict.fromkeys((*(of_nodes if host.in_kubernetes else ()), *of_hadoop, *of_registry)))
 
 
 def _packages(hosts: Hosts, host: Host, own: Facts) -> Iterator[Step]:

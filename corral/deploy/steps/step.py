@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from corral.deploy.steps.bundle import BundleFile
 
 Kind = Literal[
-    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop",
+    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop", "registry",
 ]  # fmt: skip
 KINDS: Final = (
-    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop",
+    "package", "program", "swap", "file", "module", "sysctl", "service", "image", "kubeadm", "chart", "hadoop", "registry",
 )  # fmt: skip
 
 
@@ -58,6 +58,7 @@ class Step:
     """The files that are sent to the host first."""
     joining: Joining | None = None
     portal: Portal | None = None
+    """The portal's certificate, or that of the registry, to be sent."""
 
     def to_document(self) -> dict[str, Any]:
         """The step for programs."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from itertools import chain
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import LateRoute, routes_below
 from corral.compat.openpai.routes import (
     alerts,
     clusters,
@@ -60,15 +62,13 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
 
 
 @functools.cache
-def _mounted() -> APIRouter:
-    """All of them, once for all applications of a process: FastAPI reads each inclusion anew at its first call."""
-    every = APIRouter(include_in_schema=False)
-    every.include_router(portal_redirects.router)
-    for prefix, router in MOUNTS:
-        every.include_router(router, prefix=prefix, default_response_class=Json)
-    return every
+def _mounted() -> tuple[LateRoute, ...]:
+    """All of them, once for all applications of a process."""
+    mounts = (("", portal_redirects.router), *MOUNTS)
+    below = (routes_below(prefix, router, response_class=Json, include_in_schema=False) for prefix, router in mounts)
+    return tuple(chain.from_iterable(below))
 
 
 def mount(app: FastAPI) -> None:
     """Mount OpenPAI's API on `app`, outside of Corral's own OpenAPI document."""
-    app.router.routes.extend(_mounted().routes)
+    app.router.routes.extend(_mounted())

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from corral.api.authentication import Caller
 from corral.api.json_responses import Json, answers, json_body, read_json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.records.cluster_import import ImportedPage, OpenPaiImport
 from corral.compat.openpai.routes.operations import openpai_of
 
-router = APIRouter(tags=["openpai"])
+router = late_router(tags=["openpai"])
 
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would become of each.")]
 Replace = Annotated[bool, Query(description="Replace items that exist here and differ.")]

@@ -6,15 +6,16 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.callers import Administrator, AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.routes.request_bodies import body_of
 from corral.compat.openpai.service.virtual_clusters import check_name
 
-router = APIRouter()
+router = late_router()
 
 
 class Division(msgspec.Struct, frozen=True, rename="camel"):

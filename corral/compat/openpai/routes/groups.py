@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.records.accounts import GroupChanges
 from corral.compat.openpai.routes.callers import Administrator, AnyCaller, SignedInAdministrator
 from corral.compat.openpai.routes.operations import openpai_of
@@ -15,7 +16,7 @@ from corral.compat.openpai.routes.request_bodies import body_of, read
 from corral.compat.openpai.routes.users import Update
 from corral.compat.openpai.service.errors import bad_parameters
 
-router = APIRouter()
+router = late_router()
 
 _LONGEST = 4096
 _Text = Annotated[str, msgspec.Meta(max_length=_LONGEST)]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import PlainTextResponse
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 
 VERSION: Final = "v1.8.1"
 """The release of OpenPAI whose REST API is served."""
 
-router = APIRouter()
-legacy = APIRouter()
+router = late_router()
+legacy = late_router()
 _EVERY: Final = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]
 
 

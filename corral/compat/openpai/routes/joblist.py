@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.datastructures import QueryParams
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.records.terms import ORDERS, OpenPaiFilter
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.service.errors import OpenPaiRefusal, bad_parameters
 
-router = APIRouter()
+router = late_router()
 
 DEFAULT_LIMIT: Final = 5000
 MOST: Final = 50_000

@@ -6,17 +6,18 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import yaml
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.responses import PlainTextResponse, Response
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.routes.request_bodies import body_of
 from corral.compat.openpai.service.errors import OpenPaiRefusal, no_attempt, no_job
 from corral.spec.yaml_scalars import resolve
 
-router = APIRouter()
+router = late_router()
 
 Job = Annotated[str, Path(max_length=600)]
 """A job reference, `user~job`."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 
-router = APIRouter()
+router = late_router()
 
 
 @router.get("/kubernetes/nodes")

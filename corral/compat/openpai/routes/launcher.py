@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.records import launcher as views
 from corral.compat.openpai.records.launcher import Framework
 from corral.compat.openpai.routes.callers import AnyCaller
@@ -19,7 +20,7 @@ from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.service.framework_launcher import ACL, CLUSTER, COMPLETED_RETAIN_SECONDS
 from corral.kernel.errors import InvalidInput
 
-router = APIRouter()
+router = late_router()
 
 AsUser = Annotated[str, Header(alias="UserName", max_length=254)]
 OfUser = Annotated[str, Query(alias="UserName", max_length=254)]

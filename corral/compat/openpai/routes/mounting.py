@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import routes_below
 from corral.api.rate_limits import ApiCallLimits, Calls
 from corral.compat.openpai.routes import cluster_import, errors, mount, oidc, portal_templates
 from corral.compat.openpai.routes.cors import Cors
@@ -70,7 +71,7 @@ class OpenPaiRoutes:
         app.add_middleware(Cors, origins=_listed(said.get("origins", "*")))
         app.add_middleware(Pylon)
         for router in (cluster_import.router, portal_templates.router):
-            app.include_router(router, prefix="/api/v3", default_response_class=Json)
+            app.router.routes.extend(routes_below("/api/v3", router, response_class=Json))
         mount(app)
 
 

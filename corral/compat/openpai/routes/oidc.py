@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from typing import Annotated, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from corral.api import oidc
 from corral.api.authentication import service_of
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.service.errors import bad_parameters
 from corral.kernel.errors import InvalidInput
 from corral.model.views import SignedIn
 
-router = APIRouter()
+router = late_router()
 
 MODE: Final = "openpai"
 """The `mode` in a sign-in's data that marks a sign-in begun here."""

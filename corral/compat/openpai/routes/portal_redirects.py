@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import RedirectResponse, Response
 
-router = APIRouter()
+from corral.api.late_routes import late_router
+
+router = late_router()
 
 _Name = Annotated[str, Query(max_length=300)]
 

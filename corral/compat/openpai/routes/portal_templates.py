@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from corral.api.authentication import Caller
 from corral.api.json_responses import Json, answers, json_body, no_content
+from corral.api.late_routes import late_router
 from corral.compat.openpai.records.templates import SharedTemplate, TemplateDetail, TemplateItem, TemplatePage
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.service.template_fields import TemplateRefusal
 
-router = APIRouter(prefix="/templates", tags=["templates"])
+router = late_router(prefix="/templates", tags=["templates"])
 
 _MOST_PAGES: Final = 100_000
 _LONGEST_SEARCH: Final = 1000

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.api.password_attempts import counted_attempt
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.routes.request_bodies import body_of
 from corral.compat.openpai.service.tokens import LOGIN_SECONDS, LONGEST, SHORTEST
 
-router = APIRouter()
+router = late_router()
 
 _UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=255)]
 _GUESSES: Final = ("IncorrectPasswordError", "NoUserError")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.callers import Administrator, AnyCaller
 from corral.compat.openpai.service.errors import OpenPaiRefusal
 from corral.kernel.errors import Forbidden, NotFound
@@ -19,7 +20,7 @@ from corral.service.actor import Actor
 from corral.service.storages.grants import Granted
 from corral.spec.storage import StorageDocument
 
-router = APIRouter()
+router = late_router()
 _USER_NAME: Final = "${PAI_USER_NAME}"
 """The placeholder that OpenPAI's clients replace with the user's name."""
 _CHANGES: Final = ["POST", "PUT", "DELETE"]

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response, StreamingResponse
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.api.log_reader import LogSource, read_source
 from corral.api.stream_limits import HoldsSignedLogs
 from corral.compat.openpai.records.views import LogLocation, LogLocations
@@ -20,8 +21,8 @@ from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.service.errors import OpenPaiRefusal, bad_token
 from corral.compat.openpai.service.logs import SignedFolder, SignedLog, no_log
 
-router = APIRouter()
-internal = APIRouter()
+router = late_router()
+internal = late_router()
 """The routes below `/api/internal`."""
 
 TAIL_BYTES: Final = 16 * 1024

@@ -6,16 +6,17 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.routes.anonymous_reads import Reader
 from corral.compat.openpai.routes.callers import AnyCaller
 from corral.compat.openpai.routes.operations import openpai_of
 from corral.compat.openpai.routes.request_bodies import document_of
 from corral.compat.openpai.service.template_fields import TemplateRefusal
 
-router = APIRouter()
+router = late_router()
 
 _DIGITS: Final = 6
 

@@ -6,9 +6,10 @@ import contextlib
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.api.password_attempts import counted_attempt
 from corral.compat.openpai.records.accounts import UserChanges
 from corral.compat.openpai.routes.callers import AnyCaller, SignedInAdministrator, SignedInCaller
@@ -17,9 +18,9 @@ from corral.compat.openpai.routes.request_bodies import body_of, read
 from corral.compat.openpai.service.errors import bad_parameters
 from corral.service.actor import Actor
 
-router = APIRouter()
+router = late_router()
 """The routes below `/users` of version 2."""
-legacy = APIRouter()
+legacy = late_router()
 """The routes below `/user` of version 1."""
 
 UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=126)]

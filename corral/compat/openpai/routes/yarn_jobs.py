@@ -11,10 +11,11 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 from corral.compat.openpai.language.v1 import OBSOLETE, OBSOLETE_WARNING
 from corral.compat.openpai.records.terms import OpenPaiFilter
 from corral.compat.openpai.records.views import JobDetail, JobLine
@@ -28,7 +29,7 @@ from corral.compat.openpai.service.errors import OpenPaiRefusal
 from corral.compat.openpai.service.v1 import LEGACY
 from corral.service.actor import Actor
 
-router = APIRouter()
+router = late_router()
 
 Name = Annotated[str, Path(max_length=300)]
 _MOST: Final = 50_000
