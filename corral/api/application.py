@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -53,6 +53,7 @@ from corral.api import (
 from corral.api.authentication import current_actor, service_of
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
+from corral.api.late_routes import late_router
 from corral.api.openapi import describe
 from corral.api.portal import Portal
 from corral.api.rate_limits import (
@@ -68,6 +69,7 @@ from corral.api.request_guard import CACHE_PATH, CODE_PATH, UPLOADS_PATH, Guard
 from corral.api.services import routes as services
 from corral.api.services.gate import ServiceGate
 from corral.api.services.job_ports import JobPorts, checked_ports
+from corral.api.services.kept_tunnels import KeptTunnels
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
@@ -83,11 +85,17 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
     from corral.kernel.clock import Clock
+    from corral.kernel.ids import AttemptId
     from corral.service.openid import OpenId
     from corral.service.service import Service
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]
+IsHere = Callable[["AttemptId", int], Awaitable[bool]]
 Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]
+
+
+async def _nowhere(_: AttemptId, __: int) -> bool:
+    return False
 
 
 class WebSettings(NamedTuple):
@@ -104,7 +112,7 @@ class WebSettings(NamedTuple):
     """The range of ports at which each job has an origin where there is no domain."""
 
 
-health = APIRouter(tags=["health"], default_response_class=Json)
+health = late_router(tags=["health"], default_response_class=Json)
 
 
 def create_app(
@@ -113,6 +121,7 @@ def create_app(
     clock: Clock,
     portal_folder: Path,
     connect: Connect,
+    is_here: IsHere = _nowhere,
     tenants: Sequence[Routes] = (),
     folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
@@ -127,12 +136,12 @@ def create_app(
 ) -> FastAPI:
     """Return the whole HTTP application over `service`, with the routes of `tenants`.
 
-    `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec. `folder`
-    is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes,
-    `cache_limit` a bundle of compiled code. `secure` says that browsers use HTTPS. `lifespan` is entered before the
-    first request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and
-    `caps` bounds the open streams. `agents` are the engines whose agents call, and `relay` passes their calls to
-    control.
+    `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec. `is_here`
+    tells whether a port of an attempt is one of this machine's loopback. `folder` is the data folder, whose full disk
+    may be why a call failed. `code_limit` bounds a code archive in bytes, `cache_limit` a bundle of compiled code.
+    `secure` says that browsers use HTTPS. `lifespan` is entered before the first request and left after the last. `web`
+    says how browsers sign in, `limits` bounds the calls of one user, and `caps` bounds the open streams. `agents` are
+    the engines whose agents call, and `relay` passes their calls to control.
     """
 
     @contextlib.asynccontextmanager
@@ -141,6 +150,7 @@ def create_app(
             if lifespan is not None:
                 await stack.enter_async_context(lifespan(app))
             stack.push_async_callback(app.state.tailer.close)
+            stack.callback(app.state.kept_tunnels.close)
             if app.state.oidc is not None:
                 stack.push_async_callback(app.state.oidc.close)
             yield
@@ -158,10 +168,12 @@ def create_app(
     app.state.service = service
     app.state.clock = clock
     app.state.connect = connect
+    app.state.is_here = is_here
     app.state.secure = secure or bool(web and web.services_domain)
     app.state.tailer = events.Tailer(service)
     app.state.streams = Streams(caps or StreamCaps())
     app.state.message_memory = MessageMemory()
+    app.state.kept_tunnels = KeptTunnels()
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.scalars = CallLimit(SCALARS_A_MINUTE, MINUTE)

@@ -12,10 +12,12 @@ from corral.api.routers import router_of
 from corral.model.benchmarks import (
     LONGEST_METRIC,
     LONGEST_NAME,
+    MOST_FIGURES,
     BenchmarkComparison,
     BenchmarkHistory,
     BenchmarkOverview,
     BenchmarkResults,
+    BenchmarkRunResults,
     BenchmarkRunView,
     BenchmarkStandings,
 )
@@ -69,6 +71,17 @@ async def compare_benchmarks(
 ) -> Json:
     """Compare the medians of two runs, the largest loss first. For administrators."""
     return Json(await service_of(request).benchmarks.comparison(actor, before, after))
+
+
+@router.get("/benchmarks/{run}/results", responses=answers(BenchmarkRunResults))
+async def benchmark_results(
+    request: Request,
+    actor: Caller,
+    run: _Run,
+    offset: Annotated[int, Query(ge=0, le=MOST_FIGURES, description="The figure at which to begin.")] = 0,
+) -> Json:
+    """Return what a run measured on each node, 20,000 figures at a time. For administrators."""
+    return Json(await service_of(request).benchmarks.results(actor, run, offset=offset))
 
 
 @router.delete("/benchmarks/{run}", status_code=204, responses=answers(None, 204))

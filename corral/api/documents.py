@@ -47,6 +47,7 @@ DocumentName = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="The document's name; a Cluster's engine.")
 ]
 OfKind = Annotated[str, Query(max_length=40, description="Only documents of this kind.")]
+Deleted = Annotated[bool, Query(description="Those that were deleted instead, each at the revision that deleted it.")]
 Revision = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The revision; default: the current one.")]
 From = Annotated[
     int | None, Query(alias="from", ge=0, le=2**31 - 1, description="The earlier revision; 0 for nothing.")
@@ -101,10 +102,11 @@ class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @router.get("/documents", responses=answers(Page[DocumentSummary]))
 async def list_documents(
-    request: Request, actor: Caller, kind: OfKind = "", limit: Limit = 200, after: After = ""
+    request: Request, actor: Caller, kind: OfKind = "", deleted: Deleted = False, limit: Limit = 200, after: After = ""
 ) -> Json:
     """List the documents that configure the cluster, by kind and name."""
-    return Json(await service_of(request).configuration.page(actor, kind=kind, limit=limit, after=after))
+    page = service_of(request).configuration.page(actor, kind=kind, deleted=deleted, limit=limit, after=after)
+    return Json(await page)
 
 
 @router.post("/documents", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from corral.api.json_responses import Json
+from corral.api.late_routes import late_router
 
 
 def router_of(tag: str, *, prefix: str = "") -> APIRouter:
@@ -13,4 +14,4 @@ def router_of(tag: str, *, prefix: str = "") -> APIRouter:
     An application takes its routes over as they are. If it included the router under a prefix instead, FastAPI would
     read the parameters of every route again at the first call: 0.2 s of processor time at each start of a server.
     """
-    return APIRouter(prefix=f"/api/v3{prefix}", tags=[tag], default_response_class=Json)
+    return late_router(prefix=f"/api/v3{prefix}", tags=[tag], default_response_class=Json)

@@ -51,6 +51,7 @@ class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     gradient_noise: Count | None = None
     batch_size: Count | None = None
     active: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    waited: Count | None = None
 
     def report(self, now: float) -> WorkReport:
         """The report as it is stored."""
@@ -67,6 +68,7 @@ class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
             self.gradient_noise,
             self.batch_size,
             self.active,
+            self.waited,
         )
 
 

@@ -1,33 +1,91 @@
 """The server's WebSocket protocol, with bounds on the memory that one client can use.
 
 uvicorn's own protocol stops reading while a message waits for the application. Three cases escape that: a compressed
-message that inflates, fragments without content, and pings whose answers the client does not read.
+message that inflates, fragments without content, and pings whose answers the client does not read. A route whose
+messages may be larger says so by `large_messages`; then what is received of one is counted.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from starlette.types import Scope
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from corral.kernel.errors import TooManyRequests
+
 if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
+    from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.frames import Frame
+    from websockets.http11 import Request
 
 MESSAGE_LIMIT: Final = 256 * 1024
 """Bytes of one message from a client."""
+LARGE_MESSAGE_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of one message from a client that is counted."""
 _FRAGMENTS: Final = 1024
 """Fragments that one message may consist of."""
 _UNREAD: Final = 64 * 1024
 """Bytes of unsent answers with which a further ping ends the connection."""
 _TOO_BIG: Final = 1009
+_TRY_AGAIN: Final = 1013
+_EXTENSION: Final = "corral.socket"
+"""The extension of a scope that has its WebSocket."""
 
 WEB_SOCKETS: Final[dict[str, Any]] = {"ws_max_size": MESSAGE_LIMIT, "ws_per_message_deflate": False}
 """Options for uvicorn: bounded messages, and no compression."""
 
 
+class Share(Protocol):
+    """Counts the bytes of a message that is not passed on yet."""
+
+    def grow(self, by: int) -> None:
+        """Count more. Raises TooManyRequests."""
+
+    def clear(self) -> None:
+        """Count nothing any more."""
+
+
 class BoundedSocket(WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
+
+    _share: Share | None = None
+
+    def take_large(self, share: Share | None) -> None:
+        """From now on take large messages, counted in a share; with None no more."""
+        self._share = share
+        self.conn.max_message_size = MESSAGE_LIMIT if share is None else LARGE_MESSAGE_LIMIT
+
+    def handle_connect(self, event: Request) -> None:
+        """Begin the connection, which its application may ask for large messages."""
+        super().handle_connect(event)
+        if self.response.status_code == 101:
+            self.scope["extensions"] = {**(self.scope.get("extensions") or {}), _EXTENSION: {"socket": self}}
+
+    def data_received(self, data: bytes) -> None:
+        """Read what the client sent; too much of large messages ends the connection."""
+        if self._share is None:
+            super().data_received(data)
+            return
+        try:
+            self._share.grow(len(data))
+        except TooManyRequests as error:
+            self._end(_TRY_AGAIN, error.message)
+            return
+        super().data_received(data)
+        self._forget()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """The next message; the one before it was passed on."""
+        self._forget()
+        return await super().receive()
+
+    def _forget(self) -> None:
+        """Count nothing where nothing of a message is held."""
+        if self._share is not None and not (self.frames or self.conn.reader.buffer) and self.queue.empty():
+            self._share.clear()
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message, and wait until most of it was taken: then its memory is free, too."""
@@ -55,3 +113,17 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             return
         self.conn.fail(code, reason)
         self.handle_parser_exception()
+
+
+@contextlib.contextmanager
+def large_messages(scope: Scope, share: Share) -> Iterator[None]:
+    """Take large messages of the client of a WebSocket in the block, counted in a share."""
+    socket: BoundedSocket | None = (scope.get("extensions") or {}).get(_EXTENSION, {}).get("socket")
+    if socket is None:
+        yield
+        return
+    socket.take_large(share)
+    try:
+        yield
+    finally:
+        socket.take_large(None)

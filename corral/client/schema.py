@@ -116,6 +116,14 @@ class BenchmarkMetric(TypedDict):
     """Nodes with findings."""
 
 
+class BenchmarkNodeResult(TypedDict):
+    """What was measured on one node: the value of each metric, such as `cpu-stream/triad_bw:0`."""
+
+    node: str
+    metrics: dict[str, float]
+    sku: NotRequired[str]
+
+
 class BenchmarkPoint(TypedDict):
     """A value of a measurement on a node, in one run."""
 
@@ -712,6 +720,8 @@ class HealthEntryView(TypedDict):
         "clock-skew",
         "full-disk",
         "read-only-disk",
+        "disk-errors",
+        "hanging-mount",
         "health-event",
         "moved",
     ]
@@ -1736,9 +1746,15 @@ class RankScore(TypedDict):
     stepsPerSecond: float | None
     """Over its last reports of at most five minutes; null until it has made two."""
     score: float | None
-    """Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with."""
+    """
+    Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with.
+
+    Where each task reports its waits, it is the pace that the task would have without waits for the others.
+    """
     behindSeconds: float
     """How long before the latest report of its gang its own was made."""
+    waits: float | None
+    """The part of the time of those reports in which it waited for other tasks; null unless it reports that."""
 
 
 class RankScores(TypedDict):
@@ -1889,15 +1905,21 @@ class SeriesView(TypedDict):
 class ServerPart(TypedDict):
     """One part of the server."""
 
-    kind: Literal["front", "scheduler", "store", "engine", "agent"]
-    """An agent is `corral node-agent` on another machine, whose figures the scheduler asks for."""
+    kind: Literal["front", "scheduler", "store", "engine", "agent", "machine", "containers", "exporter"]
+    """
+    An agent is `corral node-agent` on another machine, whose figures the scheduler asks for. The machine is the
+    scheduler's own; containers and exporters are what runs there: what starts containers of jobs, and what is read
+    instead of measuring.
+    """
     name: str
     state: Literal["ok", "degraded", "away"]
     """`degraded` works with the `reasons` as limits; `away` does not answer."""
     version: str
-    """"" where the part tells none."""
+    """"" where the part tells none; of a machine that of its kernel."""
     reasons: list[str]
     """What does not work, one sentence each."""
+    runsOn: list[str]
+    """Of a machine and of an agent's: its operating system, its kernel and drivers of devices, with their versions."""
 
 
 class ServiceView(TypedDict):
@@ -2399,6 +2421,15 @@ class BenchmarkOverview(TypedDict):
     """The newest runs, newest first."""
     days: int
     """For how long results are kept."""
+
+
+class BenchmarkRunResults(TypedDict):
+    """What a kept run measured, by node: of a large run a part."""
+
+    run: BenchmarkRunView
+    results: list[BenchmarkNodeResult]
+    nextOffset: int | None
+    """The figure at which the next part begins; null after the last one."""
 
 
 class BudgetView(TypedDict):

@@ -331,6 +331,7 @@ class Client:
     benchmark_standing = _asks(operations.benchmarks.benchmark_standing)
     benchmark_history = _asks(operations.benchmarks.benchmark_history)
     compare_benchmarks = _asks(operations.benchmarks.compare_benchmarks)
+    benchmark_results = _asks(operations.benchmarks.benchmark_results)
     remove_benchmark = _asks(operations.benchmarks.remove_benchmark)
     job_cache = _asks(operations.caches.job_cache)
     caches = _asks(operations.caches.caches)

@@ -30,12 +30,12 @@ class OpenStreams:
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def held(self, actor: Actor) -> AsyncIterator[None]:
+    async def held(self, actor: Actor, seconds: float | None = None) -> AsyncIterator[None]:
         """Hold a stream open inside a `with` block.
 
-        Raises Unauthenticated, at whatever the block awaits, once the token or the account has ended.
+        Raises Unauthenticated, at whatever the block awaits, once the token or the account has ended, or after `seconds`.
         """
-        limit = asyncio.timeout(None)
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 self._open.setdefault(actor.token_id, set()).add(limit)
@@ -65,7 +65,7 @@ class OpenStreams:
         now = asyncio.get_running_loop().time()
         for token in set(asked) - good:
             for limit in self._open.get(token, ()):
-                if limit.when() is None:
+                if (when := limit.when()) is None or when > now:
                     limit.reschedule(now)
 
     def _watch(self) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.server import ServerConnection, serve, unix_serve
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 PIECE = b"x" * 65_536
 PIECES = 1600
@@ -43,6 +44,7 @@ class Target:
         self.socket_port = 0
         self.sent = 0
         self.heads: list[str] = []
+        self.connections = 0
         self.ended = asyncio.Event()
         """Set when a request that never ends was cut."""
 
@@ -60,6 +62,22 @@ class Target:
         """Send the request's head back."""
         writer.write(_whole(json.dumps(head.split("\r\n")).encode(), "Content-Type: application/json"))
         await writer.drain()
+
+    async def do_kept(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer all requests of a connection with its number, until one asks for `/leave`, which gets no answer."""
+        self.connections += 1
+        number = self.connections
+        while " /leave " not in head:
+            _, has_body, rest = head.lower().partition("content-length: ")
+            if has_body:
+                await reader.readexactly(int(rest.partition("\r\n")[0]))
+            writer.write(_whole(str(number).encode()))
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            self.heads.append(head)
+
+    async def do_leave(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer on a connection of its own."""
+        await self.do_kept("", reader, writer)
 
     async def do_large(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send 100 MB in chunks, as fast as they are taken."""
@@ -205,7 +223,10 @@ async def running(control: Path) -> AsyncIterator[Target]:
     target = Target()
     listening = await asyncio.start_server(target.answer, "127.0.0.1", 0, limit=1024 * 1024)
     target.port = listening.sockets[0].getsockname()[1]
-    async with unix_serve(_forward, str(control)), serve(_echo, "127.0.0.1", 0, subprotocols=["chat"]) as sockets:  # type: ignore[list-item]
+    async with (
+        unix_serve(_forward, str(control)),
+        serve(_echo, "127.0.0.1", 0, subprotocols=[Subprotocol("chat")], max_size=None) as sockets,
+    ):
         target.socket_port = next(iter(sockets.sockets)).getsockname()[1]
         yield target
     listening.close()

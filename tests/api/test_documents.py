@@ -55,7 +55,10 @@ def test_documents_are_applied_read_compared_rolled_back_and_deleted(root: Clien
     assert alice.diff(_queue("a", 5))["documents"][0]["diff"] == ""
     assert _actions(root.roll_back("queue", "a", 1)) == [("changed", 3)]
     assert [each["revision"] for each in alice.configuration_history("queue", "a")["items"]] == [3, 2, 1]
+    assert "a" not in {each["name"] for each in alice.documents(kind="queue", deleted=True)["items"]}
     assert _actions(root.delete_configuration("queue", "a")) == [("deleted", 4)]
+    gone = alice.documents(kind="queue", deleted=True)["items"]
+    assert ("a", 4, True) in [(each["name"], each["revision"], each["deleted"]) for each in gone]
     with pytest.raises(NotFound):
         alice.configuration("queue", "a")
 

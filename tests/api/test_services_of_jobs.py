@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
@@ -15,11 +15,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from corral.api.services import http_exchange
+from corral.api.services import http_exchange, kept_tunnels
+from corral.api.services.kept_tunnels import KeptTunnels
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import checked_domain
+from corral.api.websocket_protocol import LARGE_MESSAGE_LIMIT
 from corral.client import Client
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from corral.kernel.ids import AttemptId
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from tests.api.harness import Server, serving
@@ -112,6 +115,19 @@ def job(visited: Visited, alice: Client) -> str:
 def browser(visited: Visited, alice: Client, job: str) -> httpx2.Client:
     """A browser of alice that visits the job."""
     return visited.visit(alice, job)
+
+
+@pytest.fixture(params=["through-control", "straight"])
+def way(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
+    """How tasks are reached: through control, and straight where they listen on this machine."""
+    before = server.app.state.is_here
+
+    async def is_here(_: AttemptId, __: int) -> bool:
+        return bool(request.param == "straight")
+
+    server.app.state.is_here = is_here
+    yield request.param
+    server.app.state.is_here = before
 
 
 def path(job: str, rest: str = "", port: str = "web") -> str:
@@ -245,7 +261,7 @@ def test_secrets_of_the_portal_do_not_reach_the_job(job: str, browser: httpx2.Cl
     line, headers = echoed(browser.get(path(job, "page"), headers=sent))
     assert headers["cookie"] == "a=1; b=2"
     left = {"authorization", "x-corral-csrf", "x-forwarded-for", "x-hop", "te", "proxy-authorization"} & headers.keys()
-    assert not left and headers["connection"] == "close"
+    assert not left and "connection" not in headers
     assert "secret" not in line + json.dumps(headers) and alice.token not in json.dumps(headers)
     assert headers["x-forwarded-prefix"] == path(job).rstrip("/") and headers["host"].startswith("localhost:")
     _, headers = echoed(browser.get(path(job, "page"), headers={"Authorization": "Bearer of-the-job"}))
@@ -313,6 +329,7 @@ def test_the_api_takes_the_portals_cookie_from_its_own_pages_alone(server: Serve
         assert answer.status_code == status, site
 
 
+@pytest.mark.usefixtures("way")
 def test_a_large_answer_is_passed_on_no_faster_than_it_is_read(
     visited: Visited, job: str, browser: httpx2.Client
 ) -> None:
@@ -341,6 +358,7 @@ def test_a_service_that_does_not_keep_to_http_is_told_apart(
     echoed(browser.get(path(job)))
 
 
+@pytest.mark.usefixtures("way")
 def test_headers_that_never_end_are_given_up(
     visited: Visited, job: str, browser: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +367,108 @@ def test_headers_that_never_end_are_given_up(
     answer = browser.get(path(job, "endless"))
     assert answer.status_code == 502 and "no whole headers within 0.2 seconds" in answer.text
     visited.server.call(asyncio.wait_for(visited.target.ended.wait(), 60))
+
+
+@pytest.mark.usefixtures("way")
+def test_a_request_ends_with_the_browser_that_made_it(visited: Visited, job: str, browser: httpx2.Client) -> None:
+    visited.target.ended.clear()
+    before = len(visited.target.heads)
+    with socket.create_connection(("127.0.0.1", int(visited.server.url.rpartition(":")[2]))) as there:
+        head = f"GET {path(job, 'endless')} HTTP/1.1\r\nHost: {visited.host(job)}\r\n"
+        there.sendall(f"{head}Cookie: {browser.headers['Cookie']}\r\n\r\n".encode())
+        begun = time.monotonic()
+        while len(visited.target.heads) == before:
+            time.sleep(pause(begun))
+    visited.server.call(asyncio.wait_for(visited.target.ended.wait(), 60))
+    echoed(browser.get(path(job)))
+
+
+@pytest.fixture
+def rested(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A call that waits until a connection to a service rests, where it rests for longer than any test."""
+    monkeypatch.setattr(kept_tunnels, "_SECONDS", 600.0)
+    kept: KeptTunnels = server.app.state.kept_tunnels
+
+    async def close() -> None:
+        kept.close()
+
+    def rests() -> None:
+        begun = time.monotonic()
+        while not kept:
+            time.sleep(pause(begun))
+
+    server.call(close())
+    yield rests
+    server.call(close())
+
+
+@pytest.mark.usefixtures("way")
+def test_bodies_pass_both_ways_on_either_way(visited: Visited, job: str, browser: httpx2.Client) -> None:
+    origin = {"Origin": f"http://{visited.host(job)}"}
+    pieces = (PIECE for _ in range(10))
+    assert browser.post(path(job, "take"), content=pieces, headers=origin).text == str(10 * len(PIECE))
+    assert sum(len(each) for each in browser.get(path(job, "large")).iter_bytes()) == len(PIECE) * PIECES
+    with pytest.raises(httpx2.TransportError):
+        browser.get(path(job, "cut"))
+    closed = browser.get(path(job, port="closed"))
+    assert (closed.status_code, "Nothing answers" in closed.text, "127.0.0.1" in closed.text) == (503, True, False)
+
+
+def test_a_task_that_ended_a_moment_ago_is_told_as_such(visited: Visited, job: str, browser: httpx2.Client) -> None:
+    assert browser.get(path(job, port="closed")).status_code == 503
+    visited.running = False
+    try:
+        answer = browser.get(path(job, port="closed"))
+    finally:
+        visited.running = True
+    assert (answer.status_code, "is not running" in answer.text) == (409, True)
+
+
+def test_a_task_that_control_does_not_know_is_not_reached(server: Server, job: str, browser: httpx2.Client) -> None:
+    before = server.app.state.is_here
+
+    async def gone(attempt: AttemptId, _: int) -> bool:
+        raise NotFound("not-running", f"{attempt} is not running on this machine.")
+
+    server.app.state.is_here = gone
+    try:
+        answer = browser.get(path(job, "page"))
+    finally:
+        server.app.state.is_here = before
+    assert (answer.status_code, "is not running on this machine" in answer.text) == (503, True)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_connection_to_a_service_is_kept_for_the_next_request_of_the_same_sign_in(
+    visited: Visited, server: Server, job: str, browser: httpx2.Client, rested: Callable[[], None]
+) -> None:
+    first = browser.get(path(job, "kept")).text
+    rested()
+    assert browser.get(path(job, "kept")).text == first
+    rested()
+    assert visited.visit(server.client("root", role="admin"), job).get(path(job, "kept")).text != first
+
+
+@pytest.mark.usefixtures("way")
+def test_a_request_that_may_not_be_made_twice_gets_a_connection_of_its_own(
+    visited: Visited, job: str, browser: httpx2.Client, rested: Callable[[], None]
+) -> None:
+    first = browser.get(path(job, "kept")).text
+    rested()
+    origin = {"Origin": f"http://{visited.host(job)}"}
+    posted = browser.post(path(job, "kept"), content=b"x" * 10, headers=origin).text
+    assert posted != first
+    assert browser.get(path(job, "kept")).text != posted, "what the service left of a body would be the next request"
+
+
+@pytest.mark.usefixtures("way")
+def test_a_request_is_made_again_where_the_service_leaves_a_kept_connection(
+    visited: Visited, job: str, browser: httpx2.Client, rested: Callable[[], None]
+) -> None:
+    first = int(browser.get(path(job, "kept")).text)
+    rested()
+    assert int(browser.get(path(job, "leave")).text) == first + 1
+    assert [each.split(" ", 2)[1] for each in visited.target.heads[-2:]] == ["/leave", "/leave"]
 
 
 def test_an_answer_that_breaks_off_is_not_taken_for_whole(job: str, browser: httpx2.Client) -> None:
@@ -423,6 +543,50 @@ def test_large_messages_are_passed_on_while_there_is_memory_for_them(
         assert ended.value.rcvd is not None and ended.value.rcvd.code == 1013
         usual.send("small")
         assert usual.recv(timeout=60) == "small"
+
+
+def test_large_messages_of_a_browser_are_passed_on_while_there_is_memory_for_them(
+    visited: Visited, job: str, browser: httpx2.Client, memory: MessageMemory
+) -> None:
+    more: dict[str, Any] = {"origin": f"http://{visited.host(job)}", "subprotocols": ["chat"], "max_size": None}
+    whole = b"z" * LARGE
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(open_socket(visited, job, browser.headers["Cookie"], **more)) for _ in range(2)
+        )
+        for each in (first, second):
+            each.recv(timeout=60)
+        for _ in range(3):
+            first.send(whole)
+            assert first.recv(timeout=60) == whole
+        with first.send_context():
+            first.protocol.send_binary(whole, fin=False)
+        begun = time.monotonic()
+        while memory.total < LARGE - 256 * 1024:  # all of it is there
+            time.sleep(pause(begun))
+        second.send(whole)
+        with pytest.raises(ConnectionClosed) as ended:
+            second.recv(timeout=60)
+        assert ended.value.rcvd is not None and ended.value.rcvd.code == 1013
+        with first.send_context():
+            first.protocol.send_continuation(b"end", fin=True)
+        assert first.recv(timeout=60) == whole + b"end"
+    begun = time.monotonic()
+    while memory.total:
+        time.sleep(pause(begun))
+
+
+def test_a_message_of_a_browser_has_an_end(visited: Visited, job: str, browser: httpx2.Client) -> None:
+    more: dict[str, Any] = {"origin": f"http://{visited.host(job)}", "subprotocols": ["chat"]}
+    with open_socket(visited, job, browser.headers["Cookie"], **more) as opened:
+        opened.recv(timeout=60)
+        with opened.send_context():
+            opened.protocol.send_binary(bytes(LARGE_MESSAGE_LIMIT), fin=False)
+        with opened.send_context():
+            opened.protocol.send_continuation(b"x", fin=True)
+        with pytest.raises(ConnectionClosed) as ended:
+            opened.recv(timeout=60)
+        assert ended.value.rcvd is not None and ended.value.rcvd.code == 1009
 
 
 def test_websockets_need_the_jobs_own_page_and_a_session(visited: Visited, job: str, browser: httpx2.Client) -> None:

@@ -8,6 +8,7 @@ import pytest
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 from corral.model.benchmarks import MOST_AT_ONCE, BenchmarkNodeResult, BenchmarkResults
+from corral.service.machines import benchmarks as module
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT
@@ -98,6 +99,28 @@ async def test_a_run_is_sent_in_several_calls(service: Service) -> None:
     assert (whole.id, whole.nodes, whole.figures, len(whole.problems)) == (run.id, 2, 4, 1)
 
 
+async def test_the_figures_of_a_run_are_read_in_parts(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = await service.benchmarks.keep(ROOT, results(1, 2, 3))
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 4)
+    found: dict[str, dict[str, float]] = {}
+    offset: int | None = 0
+    parts = []
+    while offset is not None:
+        part = await service.benchmarks.results(ROOT, run.id, offset=offset)
+        parts.append(sum(len(line.metrics) for line in part.results))
+        for line in part.results:
+            assert line.sku == "small"
+            found.setdefault(line.node, {}).update(line.metrics)
+        assert part.run.id == run.id
+        offset = part.next_offset
+    assert parts == [4, 2]
+    assert found == {
+        node: {f"{TRIAD}:0": value, "cpu-stream/return_code": 0} for node, value in zip(NODES, (1, 2, 3), strict=True)
+    }
+    with pytest.raises(NotFound, match="There is no benchmark run"):
+        await service.benchmarks.results(ROOT, "none")
+
+
 async def test_only_administrators_keep_and_read_results(service: Service) -> None:
     run = await service.benchmarks.keep(ROOT, results(100))
     for asked in (
@@ -106,6 +129,7 @@ async def test_only_administrators_keep_and_read_results(service: Service) -> No
         service.benchmarks.standing(ANN, node="local/a"),
         service.benchmarks.history(ANN, TRIAD),
         service.benchmarks.comparison(ANN, run.id, run.id),
+        service.benchmarks.results(ANN, run.id),
         service.benchmarks.remove(ANN, run.id),
     ):
         with pytest.raises(Forbidden, match="only administrators may do this"):

@@ -434,10 +434,10 @@ async def test_what_other_tasks_of_a_gang_reported_goes_with_the_next_report_tha
     await _run(store, epoch, job)
     for seconds, index, step in ((0, 0, 1.0), (1, 1, 2.0), (2, 0, 2.0), (11, 0, 3.0), (30, 0, 9.0)):
         clock.advance(START + 100 + seconds - clock.now())
-        report = WorkReport(clock.now(), step=step)
+        report = WorkReport(clock.now(), step=step, waited=seconds / 2)
         await service.runtime_calls.work_reported(actor, attempt=attempt_id(job, 0, "worker", index, 0), report=report)
         (told,) = [each for each in await store.intents(0) if each.kind == IntentKind.WORK_REPORTED]
-        others = {0: None, 1: None, 2: None, 11: [["worker", 1, 2.0, START + 101, None]], 30: None}[seconds]
+        others = {0: None, 1: None, 2: None, 11: [["worker", 1, 2.0, START + 101, None, 0.5]], 30: None}[seconds]
         assert told.data.get("others") == others
 
 

@@ -64,7 +64,7 @@ async def test_without_a_job_no_family_tells_of_jobs_and_those_of_machines_are_f
             await service.series.report(ROOT, (name,))
         return
     await service.series.report(ROOT, (name,))
-    if labels <= {"queue", "resource", "phase", "reason", "rule", "result", "engine", "state"}:
+    if labels <= {"queue", "resource", "phase", "reason", "rule", "result", "engine", "state", "of"}:
         await service.series.report(ANN, (name,))
     else:
         with pytest.raises(Forbidden):

@@ -69,6 +69,17 @@ def test_storages_are_mounted_where_the_jobs_have_them_and_only_if_they_are_read
         _document(same, [_Folder("a", "/mnt/home/a")], same[0])
 
 
+def test_the_storage_with_the_programs_of_one_s_own_job_is_mounted_as_well() -> None:
+    env = {"PATH": "/envs/tb/bin:/usr/bin"}
+    own, theirs = (
+        read(name, storages=["runs", {"name": f"envs-of-{name}", "mountPath": at}], role={"env": env, "image": "a/b:1"})
+        for name, at in (("own", "/envs"), ("theirs", "/their/envs"))
+    )
+    runs, programs = ({"name": "runs", "mountPath": "/mnt/runs"}, {"name": "envs-of-own", "mountPath": "/envs"})
+    made = _document([theirs, own], [_Folder("a", "/mnt/runs/a")], own)
+    assert (made["storages"], made["roles"]["main"]["image"]) == ([runs, programs], "a/b:1")
+
+
 @pytest.mark.parametrize(("path", "image"), [("/mnt/home/a", "org/torch:1"), ("/data/a", "")])
 def test_an_image_is_used_only_where_it_sees_the_files(path: str, image: str) -> None:
     job = read(storages=["home"], image="org/torch:1")

@@ -6,7 +6,6 @@ authorized by the account behind that cookie.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import re
@@ -19,15 +18,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.api.authentication import service_of
 from corral.api.connection_limits import signed_in
-from corral.api.services.headers import Place, for_service
-from corral.api.services.http_exchange import HttpExchange
+from corral.api.services.headers import Header, Place, for_service
+from corral.api.services.http_exchange import HttpExchange, StaleStream, is_with_body
 from corral.api.services.job_ports import COOKIE_PREFIX
+from corral.api.services.kept_tunnels import KeptTunnels, Whose
 from corral.api.services.message_memory import MessageMemory
 from corral.api.services.origins import check_page, label_of, own_origin
 from corral.api.services.tunnel import Tunnel
 from corral.api.services.websocket_exchange import WebSocketExchange, subprotocols_of
 from corral.api.stream_limits import streams_of
-from corral.kernel.errors import Conflict, CorralError, Forbidden, NotFound, Unauthenticated
+from corral.api.websocket_protocol import large_messages
+from corral.kernel.errors import Conflict, CorralError, Forbidden, NotFound, Unauthenticated, Unavailable
+from corral.service.actor import Actor
 from corral.service.jobs.job_services import Reached, Visitor
 
 OPEN_PATH: Final = "/.corral/open"
@@ -41,6 +43,8 @@ _PATH: Final = re.compile(
     rb"(?P<port>[a-z0-9][a-z0-9-]{0,62}))(?P<rest>/[^\x00-\x20\x7f-\xff]*)?"
 )
 _NOT_PASSED_ON: Final = frozenset({"CONNECT", "TRACE"})
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods of requests that are made again where the service has closed a kept stream."""
 _log = logging.getLogger("corral.api")
 
 
@@ -87,7 +91,7 @@ class _Request:
         self._asgi_send = send
         self._job = job
         self._by_port = by_port
-        self._origin = own_origin(scope, scope["app"].state.services_domain)
+        self._origin = own_origin(self._connection, scope["app"].state.services_domain)
         self._begun = False
 
     async def serve(self) -> None:
@@ -155,11 +159,16 @@ class _Request:
         if not asked.rest:
             await self._respond(RedirectResponse(f"{asked.prefix}/", 308))
             return
-        reached = await service_of(self._connection).job_services.reach(visitor, asked.role, asked.number, asked.port)
+        services = service_of(self._connection).job_services
+        reached = await services.reach(visitor, asked.role, asked.number, asked.port)
         with streams_of(self._connection).open("forward", visitor.actor.user):
             async with self._ends_with(visitor):
-                async with await Tunnel.open(self._connection, reached.attempt, reached.number) as tunnel:
-                    await self._exchange(tunnel, asked, reached, visitor.actor.user)
+                try:
+                    await self._exchange(asked, reached, visitor.actor)
+                except Unavailable:
+                    if not self._begun:  # the task may have ended within the second for which its port is remembered
+                        await services.reach(visitor, asked.role, asked.number, asked.port, afresh=True)
+                    raise
 
     @contextlib.asynccontextmanager
     async def _ends_with(self, visitor: Visitor) -> AsyncIterator[None]:
@@ -167,16 +176,16 @@ class _Request:
 
         Raises Unauthenticated then.
         """
-        service = service_of(self._connection)
-        left = visitor.expires_at - service.context.clock.now()
-        async with service.context.streams.held(visitor.actor):
-            try:
-                async with asyncio.timeout(left):
-                    yield
-            except TimeoutError:
+        context = service_of(self._connection).context
+        try:
+            async with context.streams.held(visitor.actor, visitor.expires_at - context.clock.now()):
+                yield
+        except Unauthenticated:
+            if context.clock.now() >= visitor.expires_at:
                 raise _ended() from None
+            raise
 
-    async def _exchange(self, tunnel: Tunnel, asked: _Asked, reached: Reached, user: str) -> None:
+    async def _exchange(self, asked: _Asked, reached: Reached, actor: Actor) -> None:
         hosts = (reached.host,) if reached.host else ()
         place = Place(self._origin, asked.prefix, reached.keeps_path, reached.number, hosts, not self._by_port)
         query = self._scope["query_string"]
@@ -185,13 +194,46 @@ class _Request:
         is_own_token = service_of(self._connection).authentication.has_form
         headers = for_service(self._scope["headers"], place, is_own_token, reached.authorization)
         if self._scope["type"] == "http":
-            await HttpExchange(tunnel, place).pass_on(self._scope, target, headers, self._receive, self._send)
-        else:
-            await self._receive()  # the browser's handshake
-            memory: MessageMemory = self._scope["app"].state.message_memory
-            with memory.share(user) as share:
+            await self._exchange_http(place, target, headers, Whose(actor.token_id, reached.attempt, reached.number))
+            return
+        await self._receive()  # the browser's handshake
+        memory: MessageMemory = self._scope["app"].state.message_memory
+        async with await Tunnel.open(self._connection, reached.attempt, reached.number) as tunnel:
+            with (
+                memory.share(actor.user) as share,
+                memory.share(actor.user) as of_browser,
+                large_messages(self._scope, of_browser),
+            ):
                 exchange = WebSocketExchange(tunnel, place, target, subprotocols_of(self._scope), share)
                 await exchange.pass_on(headers, self._receive, self._send)
+
+    async def _exchange_http(self, place: Place, target: bytes, headers: list[Header], whose: Whose) -> None:
+        """Make the exchange on a kept stream where that can be repeated, and keep the stream for the next one."""
+        if self._scope["method"] in _REPEATABLE and not is_with_body(self._scope["headers"]):
+            kept = self._kept_tunnels.take(whose)
+            if kept is not None:
+                with contextlib.suppress(StaleStream):
+                    await self._exchange_on(kept, HttpExchange(kept, place, kept=True), target, headers, whose)
+                    return
+        tunnel = await Tunnel.open(self._connection, whose.attempt, whose.port)
+        await self._exchange_on(tunnel, HttpExchange(tunnel, place), target, headers, whose)
+
+    async def _exchange_on(
+        self, tunnel: Tunnel, exchange: HttpExchange, target: bytes, headers: list[Header], whose: Whose
+    ) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(tunnel)
+            await exchange.pass_on(self._scope, target, headers, self._receive, self._send)
+            if exchange.is_reusable and not is_with_body(
+                self._scope["headers"]
+            ):  # the service may have left one unread
+                stack.pop_all()
+                self._kept_tunnels.keep(whose, tunnel)
+
+    @property
+    def _kept_tunnels(self) -> KeptTunnels:
+        found: KeptTunnels = self._scope["app"].state.kept_tunnels
+        return found
 
     async def _visitor(self) -> Visitor:
         name = self._cookie_name()

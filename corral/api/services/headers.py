@@ -32,11 +32,15 @@ _REFUSED: Final = frozenset(
     }
 )  # fmt: skip
 """Response headers that Corral writes itself, or that act beyond the path or the origin of the service."""
+_NOT_PASSED_ON: Final = _HOP_BY_HOP | _OWN_ASKED
+_NOT_TAKEN: Final = _HOP_BY_HOP | _REFUSED
+_REWRITTEN: Final = frozenset({b"cookie", b"authorization", b"origin", b"referer"})
 _ADDED: Final[tuple[Header, ...]] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"content-security-policy", b"frame-ancestors 'self'"),
     (b"origin-agent-cluster", b"?1"),
 )
+_NONE: Final[frozenset[bytes]] = frozenset()
 _OPENER: Final = (b"cross-origin-opener-policy", b"same-origin-allow-popups")
 _RESERVED: Final = re.compile(r"(__host-(http-)?|__secure-|__http-)?corral_", re.IGNORECASE)
 """Names of cookies that are the portal's or the proxy's."""
@@ -70,41 +74,43 @@ def for_service(
     """Return the headers of a request, except those of its body, for the service.
 
     `is_own_token` recognizes tokens of this server. `authorization` is used where the request has none for the job.
+    The HTTP server leaves blanks at the end of values, which are no part of them.
     """
-    listed = list(headers)
-    dropped = _HOP_BY_HOP | _OWN_ASKED | _named_in_connection(listed)
+    listed = [(name, value.strip(b" \t")) for name, value in headers]
+    dropped = _NOT_PASSED_ON | _named_in_connection(listed)
     kept = [each for each in listed if each[0] not in dropped and not each[0].startswith(_OWN_PREFIXES)]
     scheme, _, host = place.origin.partition("://")
-    kept += [
+    kept += (
         (b"host", place.host.encode()),
         (b"x-forwarded-host", host.encode("latin-1")),
         (b"x-forwarded-proto", scheme.encode()),
         (b"x-forwarded-prefix", place.prefix.encode()),
-    ]
-    cookies = "; ".join(_cookies(listed)) if place.has_cookies else ""
+    )
+    own = [each for each in listed if each[0] in _REWRITTEN]
+    cookies = "; ".join(_cookies(own)) if place.has_cookies else ""
     if cookies:
         kept.append((b"cookie", cookies.encode("latin-1")))
-    given = next((value.decode("latin-1") for name, value in listed if name == b"authorization"), "")
+    given = next((value.decode("latin-1") for name, value in own if name == b"authorization"), "")
     chosen = authorization if not given or is_own_token(given.partition(" ")[2].strip()) else given
     if chosen:
         kept.append((b"authorization", chosen.encode("latin-1")))
-    return kept + _of_page(listed, place)
+    return kept + _of_page(own, place)
 
 
 def from_service(headers: Iterable[Header], place: Place) -> list[Header]:
     """Return the headers of a response, except those of its body, for the browser."""
     listed = list(headers)
-    dropped = _HOP_BY_HOP | _REFUSED | _named_in_connection(listed)
+    dropped = _NOT_TAKEN | _named_in_connection(listed)
     kept = [each for each in listed if each[0] not in dropped and not each[0].startswith(b"access-control-")]
     kept += _ADDED
     if not any(name == _OPENER[0] for name, _ in listed):
         kept.append(_OPENER)
     for name, value in listed:
-        text = value.decode("latin-1")
-        if name == b"set-cookie" and place.has_cookies and (cookie := kept_cookie(text, place)):
-            kept.append((name, cookie.encode("latin-1")))
+        if name == b"set-cookie":
+            if place.has_cookies and (cookie := kept_cookie(value.decode("latin-1"), place)):
+                kept.append((name, cookie.encode("latin-1")))
         elif name == b"location":
-            kept.append((name, location(text, place).encode("latin-1")))
+            kept.append((name, location(value.decode("latin-1"), place).encode("latin-1")))
     return kept
 
 
@@ -170,5 +176,5 @@ def _of_page(headers: list[Header], place: Place) -> list[Header]:
 
 
 def _named_in_connection(headers: list[Header]) -> frozenset[bytes]:
-    named = (word for name, value in headers if name == b"connection" for word in value.lower().split(b","))
-    return frozenset(word.strip() for word in named)
+    told = [value for name, value in headers if name == b"connection"]
+    return frozenset(word.strip() for value in told for word in value.lower().split(b",")) if told else _NONE

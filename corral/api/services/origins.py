@@ -104,11 +104,11 @@ def _reached_at(connection: HTTPConnection) -> SplitResult:
     return parts if parts.scheme in ("http", "https") else urlsplit("")
 
 
-def own_origin(scope: Scope, domain: str) -> str:
+def own_origin(connection: HTTPConnection, domain: str) -> str:
     """Return the origin of the page that a request for a job's origin must come from."""
-    host = HTTPConnection(scope).headers.get("host", "").lower()
+    host = connection.headers.get("host", "").lower()
     below = domain and re.sub(r":\d*\Z", "", host).endswith(f".{domain}")
-    return f"{'https' if below or scope['scheme'] in ('https', 'wss') else 'http'}://{host}"
+    return f"{'https' if below or connection.scope['scheme'] in ('https', 'wss') else 'http'}://{host}"
 
 
 def check_page(connection: HTTPConnection, origin: str, *, shares_host: bool = False) -> None:

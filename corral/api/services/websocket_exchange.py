@@ -23,6 +23,8 @@ from corral.kernel.errors import TooManyRequests
 
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of one message of a service. Those of browsers are bounded by `corral.api.websocket_protocol`."""
+_PIECE: Final = 64 * 1024
+"""Bytes that are sent to a task at once: control takes no large messages."""
 _FRAGMENTS: Final = 1024
 _HANDSHAKE_SECONDS: Final = 30.0
 _TOO_BIG: Final = 1009
@@ -96,8 +98,8 @@ class WebSocketExchange:
 
     async def _flush(self) -> None:
         for data in self._protocol.data_to_send():
-            if data:
-                await self._tunnel.send(data)
+            for at in range(0, len(data), _PIECE):
+                await self._tunnel.send(data[at : at + _PIECE])
 
     async def _inwards(self, receive: Receive) -> None:
         """Pass on the browser's messages until it leaves."""

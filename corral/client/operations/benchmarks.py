@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         BenchmarkComparison,
         BenchmarkHistory,
         BenchmarkOverview,
+        BenchmarkRunResults,
         BenchmarkRunView,
         BenchmarkStandings,
     )
@@ -44,6 +45,11 @@ def benchmark_history(metric: str, *, node: str = "") -> Call[BenchmarkHistory]:
 def compare_benchmarks(before: str, after: str) -> Call[BenchmarkComparison]:
     """Return the medians of two runs beside each other, the largest loss first."""
     return call("GET", "/benchmarks/comparison", {"before": before, "after": after})
+
+
+def benchmark_results(run: str, *, offset: int = 0) -> Call[BenchmarkRunResults]:
+    """Return what a run measured on each node, 20,000 figures from `offset` on; `nextOffset` is that of the next ones."""
+    return call("GET", f"/benchmarks/{quote(run, safe='')}/results", {"offset": offset})
 
 
 def remove_benchmark(run: str) -> Call[None]:

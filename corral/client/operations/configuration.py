@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from corral.client.types import Page
 
 
-def documents(*, kind: str = "", limit: int = 200, after: str = "") -> Call[Page[DocumentSummary]]:
-    """Return a page of the documents that configure the cluster."""
-    return call("GET", "/documents", {"kind": kind, "limit": limit, "after": after})
+def documents(
+    *, kind: str = "", deleted: bool = False, limit: int = 200, after: str = ""
+) -> Call[Page[DocumentSummary]]:
+    """Return a page of the documents that configure the cluster, or of those that were deleted."""
+    return call("GET", "/documents", {"kind": kind, "deleted": deleted, "limit": limit, "after": after})
 
 
 def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[DocumentView]:

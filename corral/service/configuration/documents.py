@@ -63,13 +63,16 @@ class ConfigurationDocuments:
         self._store = context.store
         self._clock = context.clock
 
-    async def page(self, actor: Actor, *, kind: str = "", limit: int = 200, after: str = "") -> Page[DocumentSummary]:
-        """One page of the current documents.
+    async def page(
+        self, actor: Actor, *, kind: str = "", deleted: bool = False, limit: int = 200, after: str = ""
+    ) -> Page[DocumentSummary]:
+        """One page of the current documents, or of the `deleted` ones.
 
         Raises InvalidInput for an unknown kind.
         """
         await self._context.check(actor, "document.read", Resource("document"))
-        page = await self._store.documents(kind=_kind(kind) if kind else "", limit=limit, after_cursor=after)
+        of = _kind(kind) if kind else ""
+        page = await self._store.documents(kind=of, deleted=deleted, limit=limit, after_cursor=after)
         return Page([summary_of(each) for each in page.items], page.next)
 
     async def get(self, actor: Actor, kind: str, name: str, revision: int | None = None) -> DocumentView:

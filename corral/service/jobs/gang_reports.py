@@ -44,7 +44,7 @@ class GangReports:
         if not steps:
             del self._jobs[key.job]
 
-    def note(self, key: AttemptKey, step: float, at: float, steps: float | None) -> None:
+    def note(self, key: AttemptKey, said: TaskStep) -> None:
         """Remember a task's step that was not stored; a later one takes its place in the order."""
         attempt, known = self._jobs.get(key.job, (-1, {}))
         if attempt > key.job_attempt:
@@ -56,4 +56,4 @@ class GangReports:
             known = {}
             self._jobs[key.job] = key.job_attempt, known
         if key.task in known or len(known) < _MOST_TASKS:
-            known[key.task] = TaskStep(key.role, key.index, step, at, steps)
+            known[key.task] = said

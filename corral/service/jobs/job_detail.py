@@ -81,10 +81,10 @@ def document_of(record: JobRecord, *, hide: bool) -> dict[str, Any]:
 
 
 def work_view(report: WorkReport | None) -> WorkView | None:
-    """What the program said of its work, as the API shows it."""
+    """What the program said of its work, as the API shows it; waits are one task's, not the job's."""
     if report is None:
         return None
-    said = {name: getattr(report, name) for name in report.__struct_fields__}
+    said = {name: getattr(report, name) for name in report.__struct_fields__ if name != "waited"}
     return WorkView(**said | {"at": rfc3339(report.at)})
 
 

@@ -21,6 +21,7 @@ from corral.model.views import ServicesView, ServiceView
 from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.jobs.recent import Recent
 from corral.service.jobs.service_claims import Claims, fingerprint, read, sign
 from corral.service.jobs.task_connections import started_task
 from corral.service.people.authentication import Authentication
@@ -29,6 +30,13 @@ TICKET_SECONDS: Final = 60.0
 """Seconds in which a ticket must be used."""
 SESSION_SECONDS: Final = 12 * 3600.0
 """Most seconds for which a browser may use the services of a job without a further ticket."""
+_RECENT_SECONDS: Final = 1.0
+"""Seconds for which a stored job, and the port of a running task, are taken as they were read.
+
+Pages ask for tens of files at once. Whether the sign-in is good and may open the job is looked at for each of them.
+"""
+_SESSION_KEPT_SECONDS: Final = 60.0
+"""Seconds for which the signature of a session is taken as it was found; what it allows is looked at each time."""
 _SHOWN: Final = 200
 """Running tasks whose services are listed."""
 
@@ -78,6 +86,9 @@ class JobServices:
         self._context = context
         self._store = context.store
         self._authentication = authentication
+        self._jobs: Recent[str, JobRecord] = Recent(_RECENT_SECONDS)
+        self._ports: Recent[tuple[str, str, int, str], Reached] = Recent(_RECENT_SECONDS)
+        self._sessions: Recent[str, Claims] = Recent(_SESSION_KEPT_SECONDS)
 
     async def all(self, actor: Actor, ref: str) -> ServicesView:
         """The services of a job's running tasks.
@@ -138,20 +149,29 @@ class JobServices:
 
         Raises Unauthenticated when the sign-in behind it has ended, Forbidden when the account may not open the job.
         """
-        claims = read(self._context.key, "service-session", session, self._context.clock.now())
-        if claims is None or claims.job != job:
+        now = self._context.clock.now()
+        known = self._sessions.get(session)
+        claims = known or read(self._context.key, "service-session", session, now)
+        if claims is None or claims.job != job or now >= claims.expires_at:
             return None
+        if known is None:
+            self._sessions.put(session, claims)
         actor = await self._authentication.of_token(claims.token)
-        record = await self._job(claims.job)
+        record = self._jobs.get(claims.job) or self._jobs.put(claims.job, await self._job(claims.job))
         await self._context.check(actor, "job.open", job_resource(record))
         return Visitor(actor, record, claims.expires_at)
 
-    async def reach(self, visitor: Visitor, role: str, index: int, port: str) -> Reached:
-        """The port of a running task that a visitor's request is for.
+    async def reach(self, visitor: Visitor, role: str, index: int, port: str, *, afresh: bool = False) -> Reached:
+        """The port of a running task that a visitor's request is for; read anew if `afresh`.
 
         Raises NotFound, Conflict `task-not-running`.
         """
-        record, task, number = await self._port(visitor.record, role, index, port)
+        asked = (visitor.record.id, role, index, port)
+        found = None if afresh else self._ports.get(asked)
+        return found or self._ports.put(asked, await self._reach(visitor.record, role, index, port))
+
+    async def _reach(self, job: JobRecord, role: str, index: int, port: str) -> Reached:
+        record, task, number = await self._port(job, role, index, port)
         attempt = record.run.attempt_of(task)
         if record.job_type != "notebook" or task.ports.get(NOTEBOOK, ())[:1] != (number,):
             return Reached(attempt, number, task.host, keeps_path=False)

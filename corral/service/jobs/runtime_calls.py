@@ -12,7 +12,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import AttemptId, JobId, attempt_id
 from corral.model.facts import Fact
 from corral.model.metrics.told_scalars import ToldScalar, ToldScalars
-from corral.model.runs import WorkReport
+from corral.model.runs import TaskStep, WorkReport
 from corral.model.store_writes import FactWrite, JobRecord
 from corral.model.views import PeersView
 from corral.service.access.rules import Resource
@@ -106,7 +106,8 @@ class RuntimeCalls:
         if await self._store.work_reported(AttemptId(attempt), report, others=others, told_at=self._clock.now()):
             self._gangs.told(key, others)
         elif report.step is not None:
-            self._gangs.note(key, report.step, at, report.steps)
+            step = TaskStep(key.role, key.index, report.step, at, report.steps, report.waited)
+            self._gangs.note(key, step)
 
     async def scalars_told(
         self,

@@ -188,7 +188,7 @@ class Submission:
                 "impossible-request",
                 f"{obstacle} Ask for less, or submit it to wait until it can run (--wait-for-capacity).",
             )
-        budgets = await self._budgets.of_job(job.spec.queue, actor.user)
+        budgets = await self._budgets.of_job(job.spec.queue, actor.user) if admission.has_budgets else ()
         if dry_run:
             notes = (*notes, *self._cache_note(job, admission), *self._budgets.trial(budgets, actor.user, None, job))
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)

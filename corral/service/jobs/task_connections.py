@@ -76,12 +76,14 @@ async def started_task(store: Store, record: JobRecord, role: str, index: int) -
 
     Raises NotFound `task-not-found`, Conflict `task-not-running`.
     """
+    task = await store.task(record.id, role, index)
     for pause in _START_PAUSES:
-        if not _is_starting(record, await store.task(record.id, role, index)):
+        if not _is_starting(record, task):
             break
         await asyncio.sleep(pause)
         record = await store.find_job(record.id) or record
-    return record, await running_task(store, record, role, index)
+        task = await store.task(record.id, role, index)
+    return record, _running(record, task, role, index)
 
 
 def _is_starting(record: JobRecord, task: TaskRun | None) -> bool:
@@ -96,7 +98,10 @@ async def running_task(store: Store, record: JobRecord, role: str, index: int) -
 
     Raises NotFound `task-not-found`, Conflict `task-not-running`.
     """
-    task = await store.task(record.id, role, index)
+    return _running(record, await store.task(record.id, role, index), role, index)
+
+
+def _running(record: JobRecord, task: TaskRun | None, role: str, index: int) -> TaskRun:
     if task is None:
         raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
     if task.state is not TaskState.RUNNING:

@@ -37,7 +37,7 @@ command -v tensorboard > /dev/null || {
 }
 mkdir -p logs
 while [ $# -gt 1 ]; do ln -sfn "$2" "logs/$1"; shift 2; done
-exec tensorboard --logdir logs --host "$CORRAL_HOST" --port "$CORRAL_PORT_TENSORBOARD"
+exec tensorboard --logdir logs --host 127.0.0.1 --port "$CORRAL_PORT_TENSORBOARD"
 """
 
 
@@ -149,7 +149,7 @@ def _document(jobs: Sequence[UnifiedJob], folders: Sequence[_Folder], programs: 
     Raises Conflict `other-image` where only another user's image sees the folders.
     """
     first = programs.spec.roles[0] if programs else None
-    storages = _storages(jobs, folders)
+    storages = _storages(jobs, folders, programs)
     mounted = [use["mountPath"] for use in storages]
     in_image = all(each.uri or any(_inside(each.path, at) for at in mounted) for each in folders)
     theirs = next((job for job in jobs if job.spec.roles[0].image), None)
@@ -180,11 +180,18 @@ def _document(jobs: Sequence[UnifiedJob], folders: Sequence[_Folder], programs: 
     return {name: value for name, value in document.items() if value}
 
 
-def _storages(jobs: Sequence[UnifiedJob], folders: Sequence[_Folder]) -> list[dict[str, str]]:
-    """The storages in which the folders are, each at the path at which its job has it. Raises Conflict."""
+def _storages(
+    jobs: Sequence[UnifiedJob], folders: Sequence[_Folder], programs: UnifiedJob | None
+) -> list[dict[str, str]]:
+    """The storages in which the folders and the search path are, each at the path at which its job has it.
+
+    Raises Conflict.
+    """
     found: dict[str, str] = {}
-    for use in (use for job in jobs for use in job.spec.storages):
-        if not any(_inside(each.path, use.where) for each in folders):
+    search = programs.spec.roles[0].env.get("PATH", "").split(":") if programs else []
+    for job, use in ((each, use) for each in jobs for use in each.spec.storages):
+        needed = [each.path for each in folders] + (search if job is programs else [])
+        if not any(_inside(path, use.where) for path in needed):
             continue
         if found.setdefault(use.where, use.name) != use.name:
             message = f"Two of the jobs have different storages at {use.where}; look at them one at a time."

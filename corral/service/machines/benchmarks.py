@@ -20,10 +20,12 @@ from corral.model.benchmarks import (
     BenchmarkedNode,
     BenchmarkHistory,
     BenchmarkMetric,
+    BenchmarkNodeResult,
     BenchmarkOverview,
     BenchmarkPoint,
     BenchmarkResults,
     BenchmarkRun,
+    BenchmarkRunResults,
     BenchmarkRunView,
     BenchmarkStanding,
     BenchmarkStandings,
@@ -76,6 +78,18 @@ class Benchmarks:
                 actor, "benchmark.change", Resource("benchmark", kept.id), decision, change="keep", suite=asked.suite
             )
         return _view(kept)
+
+    async def results(self, actor: Actor, id: str, *, offset: int = 0) -> BenchmarkRunResults:
+        """What a run measured, from its figure `offset` on.
+
+        Raises NotFound `no-such-run`.
+        """
+        await self._context.check(actor, "benchmark.read", Resource("benchmark"))
+        run = await self._run(id)
+        found = await self._store.figures_of_run(run.id, offset, MOST_AT_ONCE + 1)
+        part = found[:MOST_AT_ONCE]
+        lines = tuple(BenchmarkNodeResult(each.node, each.metrics, each.sku) for each in results_of(part))
+        return BenchmarkRunResults(_view(run), lines, offset + len(part) if len(found) > len(part) else None)
 
     async def remove(self, actor: Actor, id: str) -> None:
         """Remove a run with its figures.

@@ -30,7 +30,7 @@ _FINE_SECONDS: Final = 24 * 3600
 _COARSE: Final = 600
 _LEAST: Final = 15
 _MOST_FAMILIES: Final = 20
-_OF_QUEUES: Final = frozenset({"queue", "resource", "phase", "reason", "rule", "result", "engine", "state"})
+_OF_QUEUES: Final = frozenset({"queue", "resource", "phase", "reason", "rule", "result", "engine", "state", "of"})
 """Labels of families that everybody may read who may look at queues; those with others are for administrators."""
 
 

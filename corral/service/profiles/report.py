@@ -112,11 +112,12 @@ def _curves(found: MemoryReport | SystemReport) -> RankCurves:
 
 def _traces(good: Good, _: str, __: Mapping[str, Given]) -> dict[str, Any]:
     ranks: list[RankReport] = [found for _, found in good]
+    path = critical_path(ranks)
     return {
         "reports": tuple(map(_times, ranks)),
         "imbalance": imbalance(ranks),
-        "path": tuple(ProfilePathPart(*each) for each in critical_path(ranks)),
-        "advice": tuple(ProfileAdvice(*each) for each in advise(ranks)),
+        "path": tuple(ProfilePathPart(*each) for each in path),
+        "advice": tuple(ProfileAdvice(*each) for each in advise(ranks, path)),
     }
 
 
