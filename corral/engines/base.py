@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId, JobId
@@ -11,6 +11,10 @@ from corral.model.cluster_use import ClusterUse
 from corral.model.inventory import Inventory
 from corral.model.kubernetes_objects import DocumentChange, ObjectRef
 from corral.model.launch import EngineEvent, TaskLaunch
+
+OF_API: Final = "api"
+OF_REGISTRY: Final = "registry"
+"""Whose certificates a cluster shows: its API, and the registry of its own."""
 
 
 class ExecSession(Protocol):
@@ -25,7 +29,10 @@ class ExecSession(Protocol):
         ...
 
     def output(self) -> AsyncIterator[bytes]:
-        """Yield the command's output until it ends."""
+        """Yield the command's output until it ends.
+
+        Raises Unavailable where nothing listens at the port of a connection.
+        """
         ...
 
     async def exit_code(self) -> int:
@@ -140,6 +147,49 @@ class TaskFolders(Protocol):
     folders: WorkFolders
 
 
+class AgentAddress(NamedTuple):
+    """Where the agent of a node listens."""
+
+    node: str
+    """The node's name without the engine's."""
+    host: str
+    port: int
+
+
+class NodeAgentsOf(Protocol):
+    """The agents that an engine runs on its nodes."""
+
+    wanted: bool
+    """Whether the engine runs any."""
+
+    def token_of(self, node: str) -> str:
+        """Return the token by which the agent of a node knows this server."""
+        ...
+
+    def addresses(self) -> tuple[AgentAddress, ...]:
+        """Return where they listen now; nothing where the engine runs none."""
+        ...
+
+
+@runtime_checkable
+class RunsAgents(Protocol):
+    """An engine that can run Corral's agent (`corral node-agent`) on each of its nodes."""
+
+    node_agents: NodeAgentsOf
+
+
+@runtime_checkable
+class LoopbackPorts(Protocol):
+    """An engine whose tasks listen on the loopback of the server's machine."""
+
+    def check_port(self, attempt: AttemptId, port: int) -> None:
+        """Check that an attempt runs here and was given the port.
+
+        Raises NotFound.
+        """
+        ...
+
+
 class WorkFolders(Protocol):
     """Where the working folders of tasks are. A task may write anything into its own, links included."""
 
@@ -165,11 +215,11 @@ class ObjectListing(Protocol):
 
 @runtime_checkable
 class CertifiedCluster(Protocol):
-    """An engine of a cluster that shows a certificate, which ends with others of the cluster."""
+    """An engine of a cluster that shows certificates, which end with others of the cluster."""
 
     @property
-    def certificate_ends(self) -> float | None:
-        """When that ends, in seconds since 1970; None as long as none was seen."""
+    def certificate_ends(self) -> Mapping[str, float]:
+        """When those end that were seen, in seconds since 1970, by whose they are: `OF_API`, `OF_REGISTRY`."""
         ...
 
 

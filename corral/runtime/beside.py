@@ -29,8 +29,10 @@ from corral.runtime.run import (
     await_last_reports,
     cache_of,
     finish_cache,
+    notebook_variables,
     prepare,
     report_threads,
+    say_unseen,
     stage_out,
     writable_name,
 )
@@ -54,7 +56,12 @@ def main(given: str, private: str) -> int:
     api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
     cache = cache_of(plan, api)
     entry, ready = os.path.join(plan.shared, ENTRY), os.path.join(plan.shared, READY)
-    env = {} if os.path.exists(entry) else _begin(plan, api, entry, ready, cache)
+    env: Mapping[str, str] = {}
+    if os.path.exists(entry):
+        _profiler(plan)
+        env = notebook_variables(plan)
+    else:
+        env = _begin(plan, api, entry, ready, cache)
     if not os.path.exists(ready):
         told.wait()
         return 0
@@ -87,13 +94,39 @@ def _begin(plan: Plan, api: Api | None, entry: str, ready: str, cache: CompileCa
         os.makedirs(plan.directory, exist_ok=True)
     try:
         with _saying(os.path.join(plan.shared, SAID)):
-            argv, env = prepare(plan, api, cache)
+            argv, prepared = prepare(plan, api, cache)
+            env = _offered(_profiler(plan), prepared)
+            if plan.report is not None:
+                say_unseen(plan)
             script = _script(plan, argv, env)
             _write(ready, "")
     except Failed as failure:
         script = _refusal(failure)
     _write(entry, script)
     return env
+
+
+def _profiler(plan: Plan) -> str:
+    """Answer PyTorch's profiler from now on, if the job asks for it: the folder for that, "" where it is not done."""
+    if not (plan.profile and plan.profiler_folder):
+        return ""
+    from corral.runtime import torch_daemon  # most tasks are not traced
+
+    try:
+        torch_daemon.answer_beside(plan.profiler_folder)
+    except OSError as error:
+        print(f"corral: PyTorch's traces are not offered: {error.strerror}.", file=sys.stderr, flush=True)
+        return ""
+    return plan.profiler_folder
+
+
+def _offered(folder: str, env: dict[str, str]) -> dict[str, str]:
+    """The command's environment with what PyTorch needs to ask in a folder; as it is where there is none."""
+    if not folder:
+        return env
+    from corral.runtime import torch_daemon
+
+    return {**env, **torch_daemon.offered(folder, env)}
 
 
 def _end(plan: Plan) -> int:
@@ -109,12 +142,16 @@ def _end(plan: Plan) -> int:
 
 
 def _script(plan: Plan, argv: list[str], env: Mapping[str, str]) -> str:
-    """The script for the command's shell; it exports only variables that differ from the container's."""
+    """The script for the command's shell; it exports only variables that differ from the container's.
+
+    Where the job sets no PYTHONPATH, the image's own stays before what is added.
+    """
     lines = []
     for name, value in env.items():
         if plan.env.get(name) != value:
             writable_name(name)
-            lines.append(f"export {name}={shlex.quote(value)}")
+            before = '"${PYTHONPATH:+$PYTHONPATH:}"' if name == "PYTHONPATH" and name not in plan.env else ""
+            lines.append(f"export {name}={before}{shlex.quote(value)}")
     missing = f"corral: the working directory {plan.directory} cannot be entered"
     lines.append(f"cd -- {shlex.quote(plan.directory)} || {{ echo {shlex.quote(missing)} >&2; exit 126; }}")
     run = f"exec {shlex.join(argv)}" if plan.compile_cache is None else _telling(plan, argv)

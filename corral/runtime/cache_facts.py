@@ -19,13 +19,14 @@ PACKAGES = ("torch", "triton", "jax", "jaxlib", "tensorflow", "vllm")
 """Packages whose versions are part of the key."""
 _PACKAGE = re.compile(rf"({'|'.join(PACKAGES)})-([0-9][^-/]*)\.dist-info")
 _DRIVERS = ("/proc/driver/nvidia/version", "/sys/module/amdgpu/version")
+_DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})\Z")
 _MOST_BYTES = 1 << 20
 
 
 def facts_of(given: Mapping[str, Any], argv: list[str], env: Mapping[str, str], *, image_seen: bool) -> dict[str, str]:
     """The facts by name; `given` are those of the plan. Packages are looked for only where the image is seen."""
     found = {
-        "image": str(given.get("image", "")),
+        "image": _image(str(given.get("image", ""))),
         "devices": ", ".join(given.get("devices", ())),
         "driver": _driver() if given.get("devices") else "",
         "machine": platform.machine(),
@@ -64,6 +65,12 @@ def _site_folders(argv: list[str], env: Mapping[str, str]) -> list[str]:
     for place in dict.fromkeys(places):
         found += sorted(glob.glob(os.path.join(glob.escape(place), pattern)))
     return found
+
+
+def _image(name: str) -> str:
+    """The digest of an image that is named by it, whatever registry and tag stand beside it; else its name."""
+    found = _DIGEST.search(name)
+    return found[1] if found else name
 
 
 def _cpu(text: str) -> str:

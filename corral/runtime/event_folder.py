@@ -63,9 +63,13 @@ class _File:
 class EventFolder:
     """Reads what has been written to the event files of one folder since the last look."""
 
-    def __init__(self, path: str) -> None:
-        """Its last part may be no link; nothing is read yet."""
-        self._path = path
+    def __init__(self, path: str, below: str = "", *, everybody: bool = False) -> None:
+        """Its last part may be no link, and no part of the path `below` it; nothing is read yet.
+
+        With `everybody` only what everybody may read is, because who follows it may read more than who writes it.
+        """
+        self._path, self._everybody = path, everybody
+        self._below = tuple(part for part in below.split("/") if part)
         self._files: dict[tuple[str, str], _File] = {}
         self._curves: set[tuple[str, str]] = set()
         self.left_out = 0
@@ -79,7 +83,7 @@ class EventFolder:
         except OSError:  # it has no folder of its own, or none any more
             return points
         try:
-            for run, name, folder, found in _event_files(handle):
+            for run, name, folder, found in self._event_files(handle):
                 file = self._files.get((run, name))
                 if file is None and len(self._files) >= MOST_FILES:
                     continue
@@ -93,6 +97,11 @@ class EventFolder:
         finally:
             os.close(handle)
         return points
+
+    def _event_files(self, top: int) -> Iterator[tuple[str, str, int, os.stat_result]]:
+        with _opened(top, self._below, self._everybody) as handle:
+            if handle is not None:
+                yield from _event_files(handle, self._everybody)
 
     def broken(self) -> list[str]:
         """What is wrong with files of which nothing more is read."""
@@ -109,7 +118,7 @@ class EventFolder:
             yield Point(run, scalar)
 
 
-def _event_files(top: int) -> Iterator[tuple[str, str, int, os.stat_result]]:
+def _event_files(top: int, everybody: bool) -> Iterator[tuple[str, str, int, os.stat_result]]:
     """Yield run, name, open folder and state of each event file; the folder is closed when the next one is asked for.
 
     Those in the upper folders come first. Folders whose names begin with a dot are passed over.
@@ -118,13 +127,13 @@ def _event_files(top: int) -> Iterator[tuple[str, str, int, os.stat_result]]:
     waiting = deque[tuple[str, ...]]([()])
     while waiting:
         parts = waiting.popleft()
-        with _opened(top, parts) as handle:
+        with _opened(top, parts, everybody) as handle:
             for entry in _entries(handle):
                 left -= 1
                 if left < 0:
                     return
                 found = _state(entry)
-                if found is None or found.st_dev != device:
+                if found is None or found.st_dev != device or (everybody and not found.st_mode & stat.S_IROTH):
                     continue
                 if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and MARK in entry.name and handle is not None:
                     yield "/".join(parts), entry.name, handle, found
@@ -137,14 +146,19 @@ def _is_run(parts: Sequence[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(top: int, parts: Sequence[str]) -> Iterator[int | None]:
-    """Open the folder below `top` that has this path; None if it is gone, or a part of its path is a link by now."""
+def _opened(top: int, parts: Sequence[str], everybody: bool = False) -> Iterator[int | None]:
+    """Open the folder below `top` that has this path; None if it is gone, or a part of its path is a link by now.
+
+    With `everybody` also None if not everybody may enter it.
+    """
     handle = os.dup(top)
     try:
         for part in parts:
             below = os.open(part, _FOLDER, dir_fd=handle)
             os.close(handle)
             handle = below
+            if everybody and not os.fstat(handle).st_mode & stat.S_IXOTH:
+                raise PermissionError
     except OSError:
         os.close(handle)
         yield None

@@ -208,29 +208,67 @@ def watch(reports: EventReports, stop: threading.Event) -> None:
 def sources_of(plan: Plan, env: Mapping[str, str] | None = None) -> list[NamedSource]:
     """The folders that are looked at for a task: its working folder, unless the server reads it, and those it names.
 
-    `env` are the variables of the command.
+    `env` are the variables of the command. Folders that are not seen are left out: `unseen` says them.
     """
     given: dict[str, Any] = plan.report or {}
-    in_container = bool(plan.shared or plan.entry_file)
-    work = os.path.realpath(plan.work)
-    directory = plan.directory or plan.work
-    here = plan.work if in_container or _is_inside(directory, work) else directory
+    elsewhere, here = _elsewhere(plan), _here(plan)
     found: list[NamedSource] = []
     if given.get("own_events"):
         found.append(NamedSource("", EventFolder(here)))
-    for name in given.get("tensorboard", ()):
+    for number, name in enumerate(given.get("tensorboard", ())):
         if "://" in name:
             if remote := _remote(plan, name, env):
                 found.append(NamedSource(name.partition("://")[2].strip("/"), remote))
-            continue
-        path = os.path.normpath(os.path.join(directory, name))
-        if _is_inside(path, work) or (found and _is_inside(path, os.path.realpath(here))):
+        elif (path := elsewhere.get(number)) is None:
             continue  # it is looked at as a part of the working folder
-        if in_container:
-            print(f"corral: the event files in {path} are in the image, where they are not seen", file=sys.stderr)
-            continue
-        found.append(NamedSource("" if path == directory else name.strip("/"), EventFolder(path)))
+        elif not _in_container(plan):
+            found.append(NamedSource("" if path == _directory(plan) else name.strip("/"), EventFolder(path)))
+        elif mounted := _mounted(plan, number):
+            # the folder of a mount belongs to the task, which may have other rights than this sidecar
+            shown = "" if path == _directory(plan) else name.strip("/")
+            found.append(NamedSource(shown, EventFolder(mounted, path, everybody=os.geteuid() == 0)))
     return found
+
+
+def unseen(plan: Plan) -> list[str]:
+    """What to say of the folders that a job names and that are not seen from beside its container."""
+    paths = [path for number, path in _elsewhere(plan).items() if _in_container(plan) and not _mounted(plan, number)]
+    return [f"the event files in {path} are in the image, where they are not seen" for path in paths]
+
+
+def _elsewhere(plan: Plan) -> dict[int, str]:
+    """The folders of the task that a job names, by number, unless they are within the working folder."""
+    given, work, found = plan.report or {}, os.path.realpath(plan.work), dict[int, str]()
+    for number, name in enumerate(given.get("tensorboard", ())):
+        path = os.path.normpath(os.path.join(_directory(plan), name))
+        own = given.get("own_events") and _is_inside(path, os.path.realpath(_here(plan)))
+        # a sidecar has no working folder that is on a mount of the task's, or in its image
+        here = _is_inside(path, work) and (given.get("own_events") or not plan.shared)
+        if "://" not in name and not here and not own:
+            found[number] = path
+    return found
+
+
+def _in_container(plan: Plan) -> bool:
+    """Whether the command has other file systems than the runtime."""
+    return bool(plan.shared or plan.entry_file)
+
+
+def _directory(plan: Plan) -> str:
+    return plan.directory or plan.work
+
+
+def _here(plan: Plan) -> str:
+    """The working folder."""
+    inside = _in_container(plan) or _is_inside(_directory(plan), os.path.realpath(plan.work))
+    return plan.work if inside else _directory(plan)
+
+
+def _mounted(plan: Plan, number: int) -> str:
+    """Where the mount of the task is that has a folder of the job, "" where there is none."""
+    mounts = (plan.report or {}).get("mounts")
+    place = f"{mounts}/{number}"
+    return place if mounts and os.path.isdir(place) else ""
 
 
 def _remote(plan: Plan, uri: str, env: Mapping[str, str] | None) -> RemoteSource | None:

@@ -14,7 +14,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 REFUSED: Final = 126
@@ -45,7 +45,7 @@ def main(spec_file: str, command: list[str]) -> int:
         os.chdir(spec["directory"])
         if uid >= 0:
             what = f"the user {uid} cannot be had"
-            _become(uid)
+            _become(uid, spec.get("groups", ()))  # a server of before writes none
     except OSError as error:
         print(f"corral: {what}: {error.strerror or error}", file=sys.stderr, flush=True)
         return REFUSED
@@ -168,8 +168,8 @@ def _give_up_rights() -> None:
     library.prctl(_AMBIENT, ctypes.c_ulong(_CLEAR_ALL), nothing, nothing, nothing)
 
 
-def _become(uid: int) -> None:
-    """Become the task's user, without the server's groups; because it was root, this drops all capabilities."""
-    os.setgroups([])
+def _become(uid: int, groups: Sequence[int]) -> None:
+    """Become the task's user, with the groups of its devices alone; because it was root, this drops all capabilities."""
+    os.setgroups(groups)
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)

@@ -60,8 +60,16 @@ def activity_of(path: str, env: Mapping[str, str]) -> list[Callable[[], dict[str
     port = env.get(_PORT, "").partition(",")[0]
     if not port.isdecimal():
         return []
-    address = (env.get(_HOST) or socket.gethostbyname(socket.gethostname()), int(port))
-    return [NotebookActivity(lambda below: _answer(address, path + below, env.get(_TOKEN, ""))).look]
+    hosts = ("127.0.0.1", env.get(_HOST) or socket.gethostbyname(socket.gethostname()))
+    return [NotebookActivity(lambda below: _first_answer(hosts, int(port), path + below, env.get(_TOKEN, ""))).look]
+
+
+def _first_answer(hosts: tuple[str, str], port: int, path: str, token: str) -> Any:
+    """The JSON answer of a server on loopback, or else at the task's own address. Raises OSError, ValueError."""
+    try:
+        return _answer((hosts[0], port), path, token)
+    except ConnectionRefusedError:
+        return _answer((hosts[1], port), path, token)
 
 
 def _answer(address: tuple[str, int], path: str, token: str) -> Any:

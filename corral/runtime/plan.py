@@ -59,6 +59,8 @@ class Plan:
     """Whether files that are in the working folder already are kept when the code is unpacked."""
     profile: bool = False
     """Whether PyTorch in the task is told to ask for the traces that `corral profile` wants."""
+    profiler_folder: str = ""
+    """The folder, shared with the command's container, in which a sidecar answers PyTorch."""
     preflight: dict[str, Any] | None = None
     """What is checked before the command: `checks`, `seconds`, `required`. None: nothing."""
     compile_cache: dict[str, Any] | None = None

@@ -42,6 +42,19 @@ def facts_of(folder: str, root: str = "/") -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, "", [], {})}
 
 
+def versions_of(root: str = "/") -> tuple[str, tuple[str, ...]]:
+    """The version of the kernel, and the operating system with the drivers of devices that tell a version.
+
+    In a container that sees the machine's processes, and may look there, the system is that of the machine's first
+    one; in another container it is the image's.
+    """
+    machine = _Tree(root)
+    places = ("proc/1/root/etc/os-release", "etc/os-release")
+    system = next(filter(None, (machine.field(each, "PRETTY_NAME", "=").strip('"') for each in places)), "")
+    drivers = [f"{name} {version}" for name, version in _drivers(machine).items()]
+    return machine.line("proc/sys/kernel/osrelease"), tuple(filter(None, (system, *drivers)))
+
+
 class _Tree:
     """Files below a root; what cannot be read is empty."""
 

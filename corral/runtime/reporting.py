@@ -8,12 +8,17 @@ without Corral. docs/reference/report.md has the contract.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import math
 import os
 import pkgutil
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 if __name__ == "corral":  # the parts of an installed Corral can be imported too
     globals()["__path__"] = pkgutil.extend_path(globals()["__path__"], __name__)
@@ -39,13 +44,15 @@ def report(
     gradient_noise: float | None = None,
     batch_size: float | None = None,
     active: float | None = None,
+    waited: float | None = None,
 ) -> bool:
     """Report values of the job's work; what is left out keeps its last value. Return whether anybody reads them.
 
     `step` of `steps` are done, or the fraction `progress` of all work. `throughput` is work per second of the whole
     job, `batch_size` the examples of one step of the whole job, `gradient_noise` the gradient noise scale in examples.
     `active` is 1 while somebody works in it, such as in the kernels of a notebook, and 0 while nobody does: a job that
-    reports 1 is not idle, whatever its devices do.
+    reports 1 is not idle, whatever its devices do. `waited` are the seconds that this task has waited for the job's other
+    tasks so far, which `waiting` counts by itself.
     Anything that `float` takes is a number, such as a tensor of one element. Infinite values and NaN are left out. Cheap
     enough to be called in every step: it writes a small file at most once a second.
 
@@ -54,6 +61,7 @@ def report(
     given = {
         "step": step, "steps": steps, "progress": progress, "throughput": throughput, "loss": loss,
         "gradient_noise": gradient_noise, "batch_size": batch_size, "active": active,
+        "waited": waited,
     }  # fmt: skip
     path = os.environ.get(VARIABLE, "")
     if not path:
@@ -65,6 +73,21 @@ def report(
             if math.isfinite(value):
                 _said[name] = value
         return _write(path, time.monotonic())
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Count the time of the block as waits for the job's other tasks; the next report tells it.
+
+    Corral then knows which of the tasks that meet in every step the others wait for. Put it around what each task calls,
+    such as an all-reduce, and not within itself.
+    """
+    begun = time.monotonic()
+    try:
+        yield
+    finally:
+        with _lock:
+            _said["waited"] = _said.get("waited", 0.0) + time.monotonic() - begun
 
 
 def _write(path: str, now: float) -> bool:

@@ -42,6 +42,7 @@ _BOUNDS = {
     "gradient_noise": (0.0, _MOST),
     "batch_size": (0.0, _MOST),
     "active": (0.0, 1.0),
+    "waited": (0.0, _MOST),
 }
 """The least and the most of each value that a program may report, as the server takes them."""
 _MOST_BYTES = 64 * 1024

@@ -150,6 +150,14 @@ def prepare(plan: Plan, api: Api | None, cache: CompileCache | None = None) -> t
     return argv, env
 
 
+def notebook_variables(plan: Plan) -> dict[str, str]:
+    """The variables by which the notebook is asked, for a container beside it that was started again."""
+    if not plan.notebook:
+        return {}
+    key = take(plan.job_secret_file)
+    return {name: resolve(plan.env[name], {}, key) for name in WATCHED if name in plan.env}
+
+
 def _job_variables(plan: Plan) -> dict[str, str]:
     return dict(plan.env if plan.entry_file or plan.shared else os.environ)
 
@@ -375,12 +383,23 @@ def report_threads(
     threads = [threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)]
     with _as_owner(plan.owner):
         folders = event_reports.sources_of(plan, env)
+    # a sidecar has said it before the command began, as what it prints later is not in the task's log
+    if not plan.shared:
+        say_unseen(plan)
     if folders:
         events = event_reports.EventReports(api, plan.attempt, folders)
         threads.append(threading.Thread(target=event_reports.watch, args=(events, stop), daemon=True))
     for thread in threads:
         thread.start()
     return threads
+
+
+def say_unseen(plan: Plan) -> None:
+    """Say which folders of event files that the job names cannot be seen."""
+    from corral.runtime.event_reports import unseen
+
+    for each in unseen(plan):
+        print(f"corral: {each}", file=sys.stderr, flush=True)
 
 
 def await_last_reports(plan: Plan, threads: Iterable[threading.Thread]) -> None:

@@ -118,6 +118,10 @@ def main(file: str, instance: str) -> int:
     calls = SlotCalls(given, instance, os.environ["CONTAINER_ID"], os.environ["NM_HOST"])
     if given.get("probe"):
         return probe(calls)
+    if given.get("agent"):
+        from corral.runtime import node_agent  # it needs ctypes, which not every Python has
+
+        return node_agent.run(calls, given["agent"], instance, os.environ["NM_HOST"])
     folder = os.path.join(os.getcwd(), "attempts")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     python = [sys.executable, "-I", "-S", os.path.abspath(sys.argv[0])]

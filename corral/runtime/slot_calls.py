@@ -14,6 +14,8 @@ from corral.runtime.peers import Refused, only_certificate
 
 _MORE_SECONDS = 30.0
 """Seconds that a call may take beyond the wait that it asked for."""
+_SILENT_SECONDS = 120.0
+"""Seconds without a line of a session's input, of which the server sends one each 15: it is gone then."""
 _MAX_ANSWER = 16 * 1024 * 1024
 _Answer = TypeVar("_Answer")
 
@@ -40,9 +42,13 @@ class SlotCalls:
         told = {"attempts": attempts, "wait": wait}
         return self._admitted(lambda token: self._json("sync", told, token, wait))
 
-    def probed(self, report: dict[str, str]) -> None:
+    def probed(self, report: dict[str, Any]) -> None:
         """Send a probe's report of the node's devices. Raises like `sync`."""
         self._json("probe", {**self._identity, "report": report}, self._admission)
+
+    def agent_told(self, report: dict[str, Any]) -> None:
+        """Send how the agent of the node began or ended. Raises like `sync`."""
+        self._json("agent", {**self._identity, "report": report}, self._admission)
 
     def append(self, attempt: str, stream: str, offset: int, data: bytes) -> int:
         """Send a part of a log; the offset at which the server wants the next. Raises like `sync`."""
@@ -65,7 +71,7 @@ class SlotCalls:
 
     def input(self, session: str) -> Iterator[bytes]:
         """The lines that the server sends into a session. Raises like `sync`."""
-        connection = self._connection(None)
+        connection = self._connection(_SILENT_SECONDS)
         try:
             connection.request(
                 "GET", f"{self._prefix}/sessions/{quote(session)}/input", headers=self._headers(self._token)

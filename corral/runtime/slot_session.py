@@ -1,14 +1,15 @@
 """A session beside an attempt in a slot: a command, or a connection to one of the attempt's ports.
 
-Output goes to the server in frames: one byte of kind (`o` bytes, `x` the exit code as text), four bytes of length, the
-content. Input comes as lines of JSON: `{"data": BASE64}`, `{"eof": true}`, `{"resize": [ROWS, COLUMNS]}` or
-`{"close": true}`.
+Output goes to the server in frames: one byte of kind (`o` bytes, `x` the exit code as text, `r` the number of the
+system's error where a port refuses), four bytes of length, the content. Input comes as lines of JSON:
+`{"data": BASE64}`, `{"eof": true}`, `{"resize": [ROWS, COLUMNS]}` or `{"close": true}`.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from corral.runtime.slot_calls import SlotCalls
 
 _PIECE = 64 * 1024
+_CONNECT_SECONDS = 30
 NOT_RUNNING = 125
 """The exit code of a session whose attempt does not run, or whose command cannot be started."""
 
@@ -38,16 +40,18 @@ def serve_session(calls: SlotCalls, order: dict[str, Any], attempt: Attempt | No
     with contextlib.suppress(OSError, Refused):  # the server or its client is gone: so is the session
         try:
             if attempt is None or attempt.state()["state"] != "running":
-                raise ProcessLookupError("the attempt does not run")
-            end = _connection(order) if order.get("port") else _command(order, attempt)
+                raise ProcessLookupError(errno.ESRCH, "the attempt does not run")
+            end = _connection(order["port"], attempt) if order.get("port") else _command(order, attempt)
         except OSError as error:
-            text = str(error.strerror or error).encode()
-            calls.send_output(order["session"], iter([frame(b"o", text + b"\n"), frame(b"x", b"%d" % NOT_RUNNING)]))
+            calls.send_output(order["session"], iter(_refusal(order, error)))
             return
-        threading.Thread(target=_feed, args=(calls, order["session"], end), daemon=True).start()
+        feeding = threading.Thread(target=_feed, args=(calls, order["session"], end), daemon=True)
+        feeding.start()
         try:
             calls.send_output(order["session"], end.frames())
         finally:
+            end.stop()
+            feeding.join()  # the server ends the input with the session
             end.close()
 
 
@@ -56,11 +60,32 @@ def frame(kind: bytes, content: bytes) -> bytes:
     return kind + struct.pack(">I", len(content)) + content
 
 
-class _End:
-    """The near end of a session: what is read from it, and how to write to it."""
+def _refusal(order: dict[str, Any], error: OSError) -> list[bytes]:
+    """The frames of a session that cannot begin: a connection's client would take a text for the service's own."""
+    if order.get("port"):
+        number = error.errno or errno.ETIMEDOUT
+        return [frame(b"r", b"%d" % (number if number > 0 else errno.EHOSTUNREACH))]  # a name's errors are below 0
+    return [frame(b"o", str(error.strerror or error).encode() + b"\n"), frame(b"x", b"%d" % NOT_RUNNING)]
 
-    def __init__(self, reads: int, writes: int, wait: Callable[[], int], close: Callable[[], None]) -> None:
-        self._reads, self._writes, self._wait, self.close = reads, writes, wait, close
+
+class _End:
+    """The near end of a session: its descriptors, and how it ends.
+
+    `close` is called when no thread uses the descriptors any more: their numbers are then given to other sessions.
+    """
+
+    def __init__(
+        self,
+        reads: int,
+        writes: int,
+        *,
+        wait: Callable[[], int],
+        finish: Callable[[], None],
+        stop: Callable[[], None],
+        close: Callable[[], None],
+    ) -> None:
+        self._reads, self._writes = reads, writes
+        self._wait, self._finish, self._stop, self.close = wait, finish, stop, close
 
     def frames(self) -> Iterator[bytes]:
         """The output until its end, then the exit code."""
@@ -75,40 +100,85 @@ class _End:
             data = data[os.write(self._writes, data) :]
 
     def finish(self) -> None:
-        """Close the input."""
+        """End the input."""
+        self._finish()
         if self._writes != self._reads:
-            os.close(self._writes)
-        else:
-            self.write(b"\x04")
+            self._writes = -1  # its number may be another session's now
 
     def resize(self, rows: int, columns: int) -> None:
         """Set the terminal's size."""
         fcntl.ioctl(self._writes, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
+    def stop(self) -> None:
+        """End the command or the connection, so that nobody waits for its output."""
+        with contextlib.suppress(OSError):
+            self._stop()
+
 
 def _command(order: dict[str, Any], attempt: Attempt) -> _End:
     if order.get("tty"):
         ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            order["argv"], env=attempt.environment, cwd=attempt.directory, stdin=theirs, stdout=theirs, stderr=theirs,
-            start_new_session=True, preexec_fn=_take_terminal,
-        )  # fmt: skip
-        os.close(theirs)
-        return _End(ours, ours, lambda: _code(process), lambda: _end(process))
+        try:
+            process = subprocess.Popen(
+                order["argv"], env=attempt.environment, cwd=attempt.directory, stdin=theirs, stdout=theirs,
+                stderr=theirs, start_new_session=True, preexec_fn=_take_terminal,
+            )  # fmt: skip
+        except OSError:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+
+        def end_input() -> None:
+            os.write(ours, b"\x04")
+
+        return _End(
+            ours,
+            ours,
+            wait=lambda: _code(process),
+            finish=end_input,
+            stop=lambda: _end(process),
+            close=lambda: os.close(ours),
+        )
     process = subprocess.Popen(
         order["argv"], env=attempt.environment, cwd=attempt.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
+    given, said = process.stdin, process.stdout
+
+    def close() -> None:
+        given.close()
+        said.close()
+
     return _End(
-        os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), lambda: _code(process), lambda: _end(process)
+        said.fileno(),
+        given.fileno(),
+        wait=lambda: _code(process),
+        finish=given.close,
+        stop=lambda: _end(process),
+        close=close,
     )
 
 
-def _connection(order: dict[str, Any]) -> _End:
-    opened = socket.create_connection(("127.0.0.1", order["port"]), 30)
+def _connection(port: int, attempt: Attempt) -> _End:
+    """Connect to the task's port on loopback, or else at the task's own address."""
+    try:
+        opened = socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS)
+    except ConnectionRefusedError:
+        own = attempt.environment.get("CORRAL_HOST")
+        if not own:
+            raise
+        opened = socket.create_connection((own, port), _CONNECT_SECONDS)
     opened.settimeout(None)
-    return _End(opened.fileno(), opened.fileno(), lambda: 0, opened.close)
+    return _End(
+        opened.fileno(),
+        opened.fileno(),
+        wait=lambda: 0,
+        finish=lambda: opened.shutdown(socket.SHUT_WR),
+        stop=lambda: opened.shutdown(socket.SHUT_RDWR),
+        close=opened.close,
+    )
 
 
 def _feed(calls: SlotCalls, session: str, end: _End) -> None:
@@ -124,7 +194,7 @@ def _feed(calls: SlotCalls, session: str, end: _End) -> None:
                 end.resize(*said["resize"])
             elif said.get("close"):
                 break
-    end.close()
+    end.stop()
 
 
 def _code(process: subprocess.Popen[bytes]) -> int:

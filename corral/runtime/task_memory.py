@@ -16,7 +16,7 @@ import time
 import zlib
 from typing import Any
 
-from corral.runtime.task_processes import command_of, parent, python_processes, read, say
+from corral.runtime.task_processes import command_of, lives, python_processes, read, say
 from corral.runtime.task_stacks import find_program, why_not
 
 _STEP = 0.002
@@ -61,7 +61,7 @@ def _watched(pid: int, program: str, step: float, rate: int, request: dict[str, 
     facts: dict[str, Any] = {"before": mappings(pid), "rate": rate, "begun": time.monotonic()}
     facts.update(_followed(pid, seconds, step))
     facts["after"] = mappings(pid)
-    if not parent(pid) or not facts["parts"]:
+    if not lives(pid) or not facts["parts"]:
         if recorder:
             recorder.end()
         say(**answer, problem=f"process {pid} ended meanwhile.")

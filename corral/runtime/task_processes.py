@@ -16,6 +16,8 @@ MARK = "corral-profile"
 _MARKER = "CORRAL_ATTEMPT"
 _OWN_PROGRAMS = (b"runtime.pyz", MARK.encode(), b"py-spy")
 _MOST_COMMAND = 300
+_ENDED = (b"Z", b"X")
+"""The kernel's letters for processes that have ended."""
 
 
 def say(**answer: Any) -> None:
@@ -59,9 +61,15 @@ def task_processes() -> set[int]:
 
 
 def parent(pid: int) -> int:
-    """The parent of a process; 0 once it has ended."""
+    """The parent of a process; 0 once it has ended, and of a container's first process."""
     fields = read(pid, "stat").rpartition(b")")[2].split()
-    return int(fields[1]) if len(fields) > 1 and fields[0] not in (b"Z", b"X") else 0
+    return int(fields[1]) if len(fields) > 1 and fields[0] not in _ENDED else 0
+
+
+def lives(pid: int) -> bool:
+    """Whether a process has not ended."""
+    fields = read(pid, "stat").rpartition(b")")[2].split()
+    return bool(fields) and fields[0] not in _ENDED
 
 
 def _mounts(pid: int | str) -> str:

@@ -22,7 +22,7 @@ from corral.runtime.task_memory import watch_memory
 from corral.runtime.task_processes import (
     ancestors,
     command_of,
-    parent,
+    lives,
     python_processes,
     read,
     say,
@@ -324,7 +324,7 @@ def _begin(asked: str, until: float) -> bool:
 def _traced(pid: int, path: str, deadline: float, request: dict[str, Any]) -> dict[str, Any]:
     """Wait for the trace of a process and send it in pieces; what else there is to say of it."""
     while not _complete(path):
-        if not parent(pid):
+        if not lives(pid):
             return {"problem": f"process {pid} ended meanwhile."}
         if time.time() > deadline:
             return {"problem": f"process {pid} did not write its trace within {_WRITE_SECONDS:.0f} s."}

@@ -16,7 +16,7 @@ import zlib
 from typing import Any
 
 from corral.runtime.profiler_server import NoProfilerServer, ask, profile_request
-from corral.runtime.task_processes import command_of, parent, python_processes, read, say, variables
+from corral.runtime.task_processes import command_of, lives, python_processes, read, say, variables
 from corral.runtime.xplane import BadXSpace, chrome_trace
 
 _LIBRARIES = {"jax": b"/jaxlib/", "tensorflow": b"/tensorflow/"}
@@ -54,7 +54,7 @@ def _trace(pid: int, library: str, request: dict[str, Any]) -> None:
         path = _traced(pid, folder, float(request["seconds"]))
         if path:
             _send(pid, path, int(request["bytes"]))
-        elif not parent(pid):
+        elif not lives(pid):
             say(process=pid, problem=f"process {pid} ended meanwhile.")
         else:
             say(process=pid, command=command_of(pid), problem=f"{_missing(pid, library)}")

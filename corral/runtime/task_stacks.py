@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from corral.runtime.task_processes import command_of, parent, say
+from corral.runtime.task_processes import command_of, lives, say
 
 _ANSWER_SECONDS = 20.0
 """Seconds that py-spy has beside the duration itself."""
@@ -58,7 +58,7 @@ def look_at(program: str, pid: int, request: dict[str, Any]) -> None:
         answer.update(looked(program, pid, request))
     except OSError as error:
         answer["problem"] = f"py-spy could not be run: {error.strerror}."
-    if "text" not in answer and not parent(pid):
+    if "text" not in answer and not lives(pid):
         answer["problem"] = f"process {pid} ended meanwhile."
     say(**answer)
 
@@ -96,7 +96,7 @@ def _run(words: list[str], output: int, told: int, pid: int, seconds: float) -> 
         if done.returncode == 0:
             return ""
         reason = text_of(told, 4096)
-        if _is_forbidden(reason) or words[1] != "dump" or time.monotonic() + 1 > deadline or not parent(pid):
+        if _is_forbidden(reason) or words[1] != "dump" or time.monotonic() + 1 > deadline or not lives(pid):
             return why_not(pid, reason)
         for handle in {output, told}:
             os.truncate(handle, 0)

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from corral.runtime.task_processes import ancestors, parent, read, say, task_processes
+from corral.runtime.task_processes import ancestors, lives, read, say, task_processes
 
 _STEP = 0.1
 """Seconds between two looks at all figures."""
@@ -37,7 +37,7 @@ def watch_system(request: dict[str, Any]) -> None:
     """Answer for the task: a list of looks, each a table of counters."""
     mine = set(ancestors())
     pids = sorted(task_processes() - mine)[:_MOST_PROCESSES]
-    if not any(parent(pid) for pid in pids):
+    if not any(lives(pid) for pid in pids):
         say(process=0, problem="no process runs in this task.")
         say(done=True, left_out=0)
         return
@@ -47,9 +47,10 @@ def watch_system(request: dict[str, Any]) -> None:
     facts = {
         "looks": looks,
         "threads": watch.threads_seen(),
-        "processors": len(os.sched_getaffinity(pids[0])) if parent(pids[0]) else os.cpu_count() or 1,
-        "limits": limits(pids[0]) if parent(pids[0]) else {},
+        "processors": len(os.sched_getaffinity(pids[0])) if lives(pids[0]) else os.cpu_count() or 1,
+        "limits": limits(pids[0]) if lives(pids[0]) else {},
         "devices": devices.end(),
+        "hit": hit_seconds(),
     }
     say(process=0, text=json.dumps(facts))
     say(done=True, left_out=0)
@@ -81,11 +82,14 @@ class _Watch:
                 due = now + max(_STEP, (time.thread_time() - busy) / _MOST_COST)
             time.sleep(max(_LOOK, (time.thread_time() - busy) / _MOST_COST))
             now = time.monotonic()
+        self._states()
         found.append({"at": round(time.monotonic() - begun, 4), **self._counters()})
         return found
 
     def threads_seen(self) -> list[dict[str, float]]:
         """The threads that wanted most: seconds that they ran and waited for a processor, parts of looks on the disk."""
+        for each in self._threads.values():
+            each["kernel"] = max(0.0, each.pop("last", 0.0) - each.pop("first", 0.0))
         listed = sorted(self._threads.values(), key=lambda each: -(each["ran"] + each["waited"] + each["disk"]))[:32]
         looks = max(1, self._seen)
         return [{**each, "disk": each["disk"] / looks, "ready": each["ready"] / looks} for each in listed]
@@ -94,9 +98,13 @@ class _Watch:
         """Count for each thread whether it runs or waits for the disk."""
         self._seen += 1
         for pid, thread in self._tasks():
-            fields = read(pid, f"task/{thread}/stat").rpartition(b")")[2][:4].split()
-            if fields and fields[0] in (b"R", b"D"):
-                known = self._of(thread)
+            fields = read(pid, f"task/{thread}/stat").rpartition(b")")[2].split(None, 13)
+            if len(fields) < 14:
+                continue
+            known = self._of(thread)
+            known["last"] = int(fields[12]) / _TICK
+            known.setdefault("first", known["last"])
+            if fields[0] in (b"R", b"D"):
                 known["disk" if fields[0] == b"D" else "ready"] += 1
 
     def _tasks(self) -> list[tuple[int, int]]:
@@ -152,6 +160,31 @@ class _Watch:
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._last[of] = tuple(values)
         return more
+
+
+_HIT_BYTES = 1024 * 1024
+_HIT_READ = 64 * 1024
+
+
+def hit_seconds() -> float:
+    """Processor seconds in which this kernel gives a byte that the page cache holds: of the quickest of three tries."""
+    try:
+        handle = os.memfd_create("corral-hit")
+    except (AttributeError, OSError):  # this Python or kernel has none
+        return 0.0
+    try:
+        os.write(handle, bytes(_HIT_BYTES))
+        tries = []
+        for _ in range(3):
+            begun = time.thread_time()
+            for at in range(0, _HIT_BYTES, _HIT_READ):
+                os.pread(handle, _HIT_READ, at)
+            tries.append(time.thread_time() - begun)
+        return min(tries) / _HIT_BYTES
+    except OSError:
+        return 0.0
+    finally:
+        os.close(handle)
 
 
 def _io(pid: int) -> list[int]:
@@ -258,6 +291,15 @@ def limits(pid: int) -> dict[str, float]:
     return found
 
 
+def named_devices(pid: int) -> str:
+    """The task's devices as nvidia-smi takes them; "" for all. Ids are the same within a container, numbers are not."""
+    pairs = (each.partition(b"=") for each in read(pid, "environ").split(b"\0"))
+    known = {name: value for name, _, value in pairs}
+    ids, numbers = known.get(b"NVIDIA_VISIBLE_DEVICES", b""), known.get(b"CUDA_VISIBLE_DEVICES", b"")
+    named = ids if ids.startswith(b"GPU-") else numbers
+    return "" if b"MIG" in named else os.fsdecode(named)
+
+
 class _Devices:
     """nvidia-smi, which prints the use of the task's devices five times a second, where there is one."""
 
@@ -269,9 +311,8 @@ class _Devices:
         if not program:
             return
         words = [program, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits", "-lms", "200"]
-        named = [each[21:] for each in read(pid, "environ").split(b"\0") if each.startswith(b"CUDA_VISIBLE_DEVICES=")]
-        if named and named[0] and b"MIG" not in named[0]:
-            words += ["-i", os.fsdecode(named[0])]
+        if named := named_devices(pid):
+            words += ["-i", named]
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -14,7 +14,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 VARIABLE = "KINETO_IPC_SOCKET_DIR"
 ASKED, GIVEN = "asked", "given-"
 """The file with the wanted configuration, and the beginning of the names of files that tell which process has it."""
+WHERE = "/tmp"
+"""Where the folder must be, whatever $TMPDIR says: PyTorch 2.15 writes traces that are asked for nowhere else."""
 _HEAD = struct.Struct("<Q32s")
 _REQUEST = struct.Struct("<iiqi")
 _MOST_MESSAGE = 64 * 1024
@@ -52,7 +54,7 @@ def armed(env: dict[str, str], *, apart: bool = False) -> Iterator[dict[str, str
     folder = ""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bound:
         try:
-            folder = tempfile.mkdtemp(prefix="corral-torch-")
+            folder = tempfile.mkdtemp(prefix="corral-torch-", dir=WHERE)
             bound.bind(os.path.join(folder, "dynolog"))
         except OSError as error:
             print(f"corral: PyTorch's traces are not offered: {error.strerror}.", file=sys.stderr, flush=True)
@@ -60,13 +62,44 @@ def armed(env: dict[str, str], *, apart: bool = False) -> Iterator[dict[str, str
             return
         threading.Thread(target=serve, args=(bound, folder), daemon=True).start()
         try:
-            yield {**env, "KINETO_USE_DAEMON": "1", VARIABLE: folder, **recorders(folder, env)}
+            yield {**env, **offered(folder, env)}
         finally:
             bound.shutdown(socket.SHUT_RDWR)
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def recorders(folder: str, env: dict[str, str]) -> dict[str, str]:
+def answer_beside(folder: str) -> None:
+    """Answer until this process ends, in a folder that the command's container has at the same path. Raises OSError.
+
+    The command may run as any user, so its whole container may use the folder. What it puts there is never followed.
+    """
+    import socket
+    import threading
+
+    with suppress(FileExistsError):  # this process was started again
+        os.mkdir(folder)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    inside = f"/proc/self/fd/{handle}"
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    before = os.umask(0)
+    try:
+        if os.fstat(handle).st_mode & 0o777 != 0o777:
+            os.fchmod(handle, 0o777)
+        with suppress(FileNotFoundError):
+            os.unlink(f"{inside}/dynolog")
+        # By its own name: PyTorch ends its program when an answer comes from a socket outside the folder that it knows.
+        bound.bind(os.path.join(folder, "dynolog"))
+    finally:
+        os.umask(before)
+    threading.Thread(target=serve, args=(bound, inside), daemon=True).start()
+
+
+def offered(folder: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which PyTorch asks in `folder` for traces and keeps its last collectives."""
+    return {"KINETO_USE_DAEMON": "1", VARIABLE: folder, **recorders(folder, env)}
+
+
+def recorders(folder: str, env: Mapping[str, str]) -> dict[str, str]:
     """The variables with which PyTorch records its last collectives, and gives them in `folder` when it is asked.
 
     NCCL's recorder is asked by a pipe, and gloo's by the server that `torch_recorder` starts. What the job's own
@@ -142,7 +175,8 @@ def answer(message: bytes, folder: str) -> bytes:
 def wanted(folder: str) -> bytes:
     """The configuration that is asked for, if its time to start is still to come."""
     try:
-        with open(os.path.join(folder, ASKED), "rb") as file:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(os.path.join(folder, ASKED), flags), "rb") as file:
             text = file.read(_MOST_ASKED)
         start = int(dict(line.partition(b"=")[::2] for line in text.splitlines())[b"PROFILE_START_TIME"])
     except (OSError, ValueError, KeyError):

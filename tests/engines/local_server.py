@@ -1,7 +1,7 @@
 """A server process for tests of adoption: it starts the given tasks, then waits to be killed.
 
 `python local_server.py FOLDER TASK-JSON...`; each TASK-JSON is a list [attempt, command...], ["stop", attempt, grace],
-or ["wait", path].
+["recorded", attempt] or ["wait", path]. An attempt whose shim has not recorded itself is given up by the next server.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+from corral.engines.local.attempt_folder import AttemptFolder
 from corral.engines.local.engine import LocalEngine
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Node
@@ -27,6 +28,11 @@ async def main(folder: Path, steps: list[list[str]]) -> None:
             continue
         if name == "wait":
             while not Path(rest[0]).exists():
+                await asyncio.sleep(0.005)
+            continue
+        if name == "recorded":
+            record = AttemptFolder(str(folder / "engine" / "attempts"), AttemptId(rest[0]))
+            while record.process() is None:
                 await asyncio.sleep(0.005)
             continue
         ports = (PortRequest("web", 1),)

@@ -20,6 +20,8 @@ from tests.engines.local_harness import Harness, alive, attempt, end_everything,
 
 SERVER = Path(__file__).with_name("local_server.py")
 ROOT = SERVER.parents[2]
+RECORDED = ["recorded", attempt()]
+"""The step in which a server waits for the shim's record, by which the next server knows the attempt."""
 
 
 def killed_server(folder: Path, *steps: list[str]) -> None:
@@ -44,7 +46,7 @@ def folder(tmp_path: Path):
 
 async def test_a_task_that_outlives_its_server_is_adopted_and_its_code_is_true(folder: Path) -> None:
     wait = "echo pid $$; while [ ! -e go ]; do sleep 0.01; done; echo done; exit 5"
-    killed_server(folder, [attempt(), "sh", "-c", wait])
+    killed_server(folder, [attempt(), "sh", "-c", wait], RECORDED)
     async with Harness(folder) as local:
         begin = await local.started(attempt())
         assert begin.ports["web"][0] >= 20000
@@ -78,7 +80,7 @@ async def test_ends_are_reported_by_every_server_until_they_are_forgotten(folder
     ("whom", "code", "reason"), [("shim", -101, SHIM_KILLED), ("group", -101, GROUP_KILLED), ("task", 137, "")]
 )
 async def test_kills_are_told_apart_for_adopted_tasks_too(folder: Path, whom: str, code: int, reason: str) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "echo pid $$; exec sleep 1000"])
+    killed_server(folder, [attempt(), "sh", "-c", "echo pid $$; exec sleep 1000"], RECORDED)
     async with Harness(folder) as local:
         pid = int((await local.line("pid ")).split()[1])
         await local.started(attempt())
@@ -114,7 +116,7 @@ async def test_a_grace_period_runs_on_through_a_restart_of_the_server(folder: Pa
 
 
 async def test_a_stop_recorded_but_not_sent_is_sent_by_the_next_server(folder: Path) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "trap 'exit 11' TERM; echo ready; sleep 1000 & wait"])
+    killed_server(folder, [attempt(), "sh", "-c", "trap 'exit 11' TERM; echo ready; sleep 1000 & wait"], RECORDED)
     async with Harness(folder) as local:
         await local.line("ready")
         in_ten_minutes = time.clock_gettime(time.CLOCK_BOOTTIME) + 600
@@ -260,7 +262,8 @@ async def test_a_shim_that_takes_its_attempt_while_the_next_server_looks_is_adop
 
 async def test_many_adopted_tasks_end_with_their_codes(folder: Path) -> None:
     body = f"while [ ! -e {folder}/go ]; do sleep 0.05; done; exit "
-    killed_server(folder, *[[attempt(i), "sh", "-c", body + str(i)] for i in range(40)])
+    recorded = [["recorded", attempt(i)] for i in range(40)]
+    killed_server(folder, *[[attempt(i), "sh", "-c", body + str(i)] for i in range(40)], *recorded)
     async with Harness(folder) as local:
         (folder / "go").touch()
         ends = [await local.exited(attempt(i)) for i in range(40)]
@@ -268,7 +271,7 @@ async def test_many_adopted_tasks_end_with_their_codes(folder: Path) -> None:
 
 
 async def test_ports_of_adopted_tasks_are_not_given_twice(folder: Path) -> None:
-    killed_server(folder, [attempt(), "sleep", "1000"])
+    killed_server(folder, [attempt(), "sleep", "1000"], RECORDED)
     async with Harness(folder) as local:
         held = (await local.started(attempt())).ports["web"][0]
         local.engine._ports._next = held  # the next port to be given, if its owner were unknown

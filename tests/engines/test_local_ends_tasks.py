@@ -141,7 +141,7 @@ async def test_an_unknown_signal_is_refused_before_anything_happens(local: Harne
 async def test_a_stop_at_once_after_the_start_ends_it_in_every_interleaving(local: Harness) -> None:
     for index in range(30):
         await local.engine.start(launch("sleep", "1000", task=index))
-        await local.engine.stop(attempt(index), grace_seconds=30)
+        await local.engine.stop(attempt(index), grace_seconds=600)
     for index in range(30):
         end = await local.exited(attempt(index))
         assert end.code == 143, end

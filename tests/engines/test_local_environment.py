@@ -16,7 +16,7 @@ from tests.engines.local_harness import launch
 
 NVIDIA = [Device(i, f"GPU-{i}", model="NVIDIA A100") for i in range(4)]
 SLICED = [Device(0, "MIG-a"), Device(1, "MIG-b"), Device(2, "GPU-2")]
-AMD = [Device(i, f"AMD-{i}", model="AMD gfx90a") for i in range(2)]
+AMD = [Device(i, f"AMD-{i}", model="AMD gfx90a") for i in range(4)]
 ASCEND = [Device(i, f"davinci{i}", kind="npu", model="Ascend") for i in range(2)]
 DESCRIBED = [Device(i, f"local/n1:{i}", model="NVIDIA A100", described=True) for i in range(4)]
 
@@ -29,6 +29,8 @@ DESCRIBED = [Device(i, f"local/n1:{i}", model="NVIDIA A100", described=True) for
         (SLICED, [1], {"CUDA_VISIBLE_DEVICES": "MIG-b", "NVIDIA_VISIBLE_DEVICES": "MIG-b"}),
         (SLICED, [2], {"CUDA_VISIBLE_DEVICES": "GPU-2", "NVIDIA_VISIBLE_DEVICES": "GPU-2"}),
         (AMD, [0], {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"}),
+        (AMD, [1, 3], {"ROCR_VISIBLE_DEVICES": "1,3", "HIP_VISIBLE_DEVICES": "0,1"}),
+        (AMD, [], {"ROCR_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}),
         (ASCEND, [1], {"ASCEND_RT_VISIBLE_DEVICES": "1"}),
         (DESCRIBED, [0, 1], {}),
         ([], [], {}),
@@ -38,6 +40,25 @@ def test_a_task_sees_the_devices_it_was_given(node: list[Device], given: list[in
     found = visible_devices([node[index] for index in given], node)
     assert found.pop("CUDA_DEVICE_ORDER", "PCI_BUS_ID") == "PCI_BUS_ID"
     assert found == variables
+
+
+@pytest.mark.parametrize(
+    ("node", "given", "variables"),
+    [
+        (NVIDIA, [1, 3], {"CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-3"}),
+        (NVIDIA, [], {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}),
+        (SLICED, [1], {"CUDA_VISIBLE_DEVICES": "MIG-b", "NVIDIA_VISIBLE_DEVICES": "MIG-b"}),
+        (AMD, [1, 3], {"ROCR_VISIBLE_DEVICES": "1,3", "HIP_VISIBLE_DEVICES": "0,1"}),
+        (ASCEND, [1], {"ASCEND_RT_VISIBLE_DEVICES": "0"}),
+    ],
+)
+def test_devices_of_a_container_count_from_0_where_it_has_no_others(
+    node: list[Device], given: list[int], variables: dict[str, str]
+) -> None:
+    """`device_options` makes all devices of AMD visible inside, and of the others only the task's own."""
+    task = msgspec.structs.replace(launch("true"), image="pytorch", devices=tuple(node[index] for index in given))
+    env = task_environment(task, {}, {}, node)
+    assert {name: value for name, value in env.items() if name.endswith("_VISIBLE_DEVICES")} == variables
 
 
 @pytest.mark.parametrize("given", [DESCRIBED[:2], []])

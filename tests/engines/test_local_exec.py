@@ -103,7 +103,7 @@ async def test_input_that_nobody_takes_is_refused_when_the_session_is_closed(tas
 @pytest.mark.parametrize("command", [["sleep", "1000"], ["env", "-i", "sleep", "1000"]])
 async def test_the_end_of_the_task_is_the_end_of_its_sessions(task: Harness, command: list[str]) -> None:
     session = await task.engine.exec(attempt(), command, tty=False)
-    await task.engine.stop(attempt(), grace_seconds=5)
+    await task.engine.stop(attempt(), grace_seconds=60)
     await task.exited(attempt())
     assert await session.exit_code() != 0
     assert not of_attempt(attempt())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,8 +49,11 @@ def freezer() -> Iterator[Freezer]:
     freezer = Freezer()
     yield freezer
     freezer.set("THAWED")
-    while (freezer.folder / "cgroup.procs").read_text():
-        pass
+    while left := (freezer.folder / "cgroup.procs").read_text().split():
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.01)
     freezer.folder.rmdir()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from corral.compat.openpai.language.names import REGISTRIES_FILE
+from corral.devices import device_files
 from corral.engines.local import command_line, processes, reaper
 from corral.engines.local.containers import (
     Container,
@@ -79,6 +80,12 @@ def test_devices_are_handed_over_by_vendor_and_described_ones_are_not() -> None:
     assert "--device=/dev/kfd" in device_options([Device(0, "x", model="AMD gfx90a")])
     assert "--device=/dev/davinci2" in device_options([Device(2, "x", kind="npu")])
     assert device_options([Device(0, "GPU-a", described=True)]) == []
+
+
+def test_a_container_has_the_groups_of_its_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_files, "groups", lambda devices: (1105, 1106))
+    options = device_options([Device(0, "x", model="AMD gfx90a")])
+    assert options[-2:] == ["--group-add=1105", "--group-add=1106"]
 
 
 def test_sessions_name_the_container() -> None:

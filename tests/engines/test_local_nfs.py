@@ -118,7 +118,7 @@ def mountable(filer: Filer) -> bool:
 
 async def test_the_server_is_a_real_one(filer: Filer) -> None:
     address = f"nfs://127.0.0.1/data/given?version=4&nfsport={filer.port}"
-    read = subprocess.run(["nfs-cat", address], capture_output=True, text=True, check=True, timeout=60)
+    read = subprocess.run(["nfs-cat", address], capture_output=True, text=True, check=True, timeout=250)
     assert read.stdout == "from afar\n"
 
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger, ephemeral_range
-from corral.kernel.errors import InvalidInput, Unavailable
+from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.launch import PortRequest
 from tests.engines.local_harness import Harness, attempt, launch
 from tests.reserved import first_of_free
@@ -64,6 +64,21 @@ async def test_live_tasks_never_share_and_ended_ones_give_back(local: Harness, t
         await local.engine.stop(attempt(index), grace_seconds=5)
         await local.exited(attempt(index))
     assert (await local.run("true", task=2, ports=(PortRequest("p", 4),))).code == 0
+
+
+async def test_only_ports_that_a_running_attempt_was_given_are_reached(local: Harness) -> None:
+    await local.engine.start(launch("sleep", "1000", ports=(PortRequest("p"),)))
+    given = (await local.started(attempt())).ports["p"][0]
+    local.engine.check_port(attempt(), given)
+    for run, port in ((attempt(), given + 1), (attempt(1), given)):
+        with pytest.raises(NotFound):
+            await local.engine.connect(run, port)
+    with pytest.raises(NotFound, match="was not given port 22"):
+        local.engine.check_port(attempt(), 22)
+    await local.engine.stop(attempt(), grace_seconds=0)
+    await local.exited(attempt())
+    with pytest.raises(NotFound, match="is not running"):
+        local.engine.check_port(attempt(), given)
 
 
 def test_a_port_that_is_asked_for_by_its_number_is_given_or_waited_for(ten_free: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from corral.devices import device_files
 from corral.engines.local import storages
 from corral.engines.local.containers import Container, run_command
 from corral.engines.local.storages import BoundStorage, LocalStorages, link_all, mount_command, spec_of, volumes
@@ -289,7 +290,7 @@ async def test_a_session_in_a_task_sees_its_storages(local: Harness, shared: Pat
     uid = UID if os.getuid() == 0 else os.getuid()
     assert printed == f"{uid}\n{PLACE}\nbefore\n"
     await session.close()
-    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.engine.stop(attempt(), grace_seconds=60)
     assert (await local.exited(attempt())).code == 143
 
 
@@ -298,6 +299,24 @@ async def test_a_session_in_a_task_sees_its_storages(local: Harness, shared: Pat
 async def test_a_task_with_storages_gets_no_rights_by_programs_of_others(local: Harness, shared: Path) -> None:
     await local.run("grep", "NoNewPrivs", "/proc/self/status", storages=(folder_mount(shared),))
     assert local.log().split() == ["NoNewPrivs:", "1"]
+
+
+@needs_namespaces
+@root_only
+async def test_a_task_with_storages_and_its_sessions_have_the_groups_of_its_devices(
+    local: Harness, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_files, "groups", lambda devices: (1105, 1106))
+    script = "id -G; exec sleep 1000"
+    await local.engine.start(launch("sh", "-c", script, storages=(folder_mount(shared),)))
+    await local.line(f"{UID} 1105 1106")
+    session = await local.engine.exec(attempt(), ["sh", "-c", "id -u; id -G; cat /proc/self/status"], tty=False)
+    printed = b"".join([chunk async for chunk in session.output()]).decode()
+    assert printed.startswith(f"{UID}\n{UID} 1105 1106\n")
+    assert "CapEff:\t0000000000000000" in printed and "NoNewPrivs:\t1" in printed
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=60)
+    assert (await local.exited(attempt())).code == 143
 
 
 @needs_namespaces
@@ -317,7 +336,7 @@ async def test_programs_that_a_job_mounts_over_the_machines_run_as_its_user_alon
     printed = b"".join([chunk async for chunk in session.output()]).decode()
     assert printed.split() == [str(UID), str(UID), "NoNewPrivs:", "1"]
     await session.close()
-    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.engine.stop(attempt(), grace_seconds=60)
     await local.exited(attempt())
 
 

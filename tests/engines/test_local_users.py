@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.devices import device_files
 from corral.kernel.errors import Conflict
 from corral.model.launch import RuntimePlan, SecretDelivery
 from tests.engines.local_harness import Harness, attempt, launch
@@ -32,6 +33,19 @@ async def test_a_task_runs_as_its_user_without_the_servers_groups(local: Harness
     assert local.log().split() == [str(UID)] * 3 + ["said"]
     made = local.folder / "engine/attempts" / attempt() / "work/made"
     assert made.stat().st_uid == UID
+
+
+async def test_a_task_and_its_sessions_have_the_groups_of_its_devices(
+    local: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_files, "groups", lambda devices: (1105, 1106))
+    await local.engine.start(launch("sh", "-c", "id -G; exec sleep 1000"))
+    await local.line(f"{UID} 1105 1106")
+    session = await local.engine.exec(attempt(), ["id", "-G"], tty=False)
+    assert await anext(session.output()) == f"{UID} 1105 1106\n".encode()
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=5)
+    assert (await local.exited(attempt())).code == 143
 
 
 async def test_a_way_that_is_closed_to_the_user_is_told(local: Harness) -> None:
@@ -85,7 +99,7 @@ async def test_the_runtime_and_sessions_run_as_the_user_too(local: Harness) -> N
     session = await local.engine.exec(attempt(), ["id", "-u"], tty=False)
     assert await anext(session.output()) == f"{UID}\n".encode()
     await session.close()
-    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.engine.stop(attempt(), grace_seconds=60)
     assert (await local.exited(attempt())).code == 143
 
 
@@ -113,5 +127,5 @@ async def test_a_session_loads_what_a_job_chose_as_the_user_alone(local: Harness
     printed = b"".join([chunk async for chunk in session.output()]).decode()
     assert printed.count("ERROR: ld.so") == 1 and printed.endswith("/no/such.so\n")
     await session.close()
-    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.engine.stop(attempt(), grace_seconds=60)
     assert (await local.exited(attempt())).code == 143

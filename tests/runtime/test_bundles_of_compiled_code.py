@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from corral.model.compile_caches import key_of
+from corral.runtime import cache_facts
 from corral.runtime.cache_bundle import TooLarge, files_in, pack, restore
-from corral.runtime.cache_facts import versions
+from corral.runtime.cache_facts import facts_of, versions
 from corral.runtime.compile_cache import VARIABLES, CompileCache
 from corral.runtime.peers import Refused
 from corral.runtime.plan import Plan
@@ -67,7 +69,10 @@ def test_what_one_task_compiled_the_next_one_finds(tmp_path: Path) -> None:
     server = Server()
     first = cache(tmp_path / "first", server)
     names = first.restore({})
-    assert names.keys() > VARIABLES.keys()
+    told = {name for name, value in names.items() if value.startswith(first.folder)}
+    assert told == VARIABLES.keys() == {
+        "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "VLLM_CACHE_ROOT", "CCACHE_DIR",
+    }  # fmt: skip
     Path(names["TRITON_CACHE_DIR"]).mkdir()
     (Path(names["TRITON_CACHE_DIR"]) / "kernel.so").write_text("code")
     first.finish(succeeded=True)
@@ -192,3 +197,47 @@ def test_versions_are_read_from_the_names_of_packages(tmp_path: Path) -> None:
     for name in ("torch-2.5.1.dist-info", "jax-0.4.dist-info", "torchvision-0.2.dist-info"):
         (tmp_path / name).mkdir()
     assert versions([str(tmp_path / "missing"), str(tmp_path)]) == {"torch": "2.5.1", "jax": "0.4"}
+
+
+@pytest.mark.parametrize(
+    ("image", "told"),
+    [
+        (f"registry.example/torch:2.15@sha256:{'a' * 64}", f"sha256:{'a' * 64}"),
+        (f"mirror.example/torch@sha256:{'a' * 64}", f"sha256:{'a' * 64}"),
+        (f"torch@sha256:{'a' * 63}", f"torch@sha256:{'a' * 63}"),
+        ("torch:2.15", "torch:2.15"),
+    ],
+)
+def test_an_image_that_is_named_by_its_digest_counts_by_it(image: str, told: str) -> None:
+    assert facts_of({"image": image}, ["train"], {}, image_seen=False)["image"] == told
+
+
+def test_a_key_has_image_versions_devices_driver_and_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("torch-2.15.0", "triton-4.0", "vllm-0.9"):
+        (tmp_path / f"{package}.dist-info").mkdir()
+    texts = {"/proc/cpuinfo": "flags : avx2 fma\n", "/proc/driver/nvidia/version": "driver 580\nGCC\n"}
+    monkeypatch.setattr(cache_facts, "_text", lambda path: texts.get(path, ""))
+    given = {"image": "torch:2.15", "devices": ["H200"]}
+
+    def facts() -> dict[str, str]:
+        return facts_of(given, ["train"], {"PYTHONPATH": str(tmp_path)}, image_seen=True)
+
+    known = facts()
+    told = {name: known[name] for name in ("image", "torch", "triton", "vllm", "devices", "driver")}
+    assert told == {
+        "image": "torch:2.15", "torch": "2.15.0", "triton": "4.0", "vllm": "0.9", "devices": "H200", "driver": "driver 580",
+    }  # fmt: skip
+    keys = {key_of(known)}
+    given = given | {"image": "torch:2.16"}
+    keys.add(key_of(facts()))
+    given = given | {"devices": ["A100"]}
+    keys.add(key_of(facts()))
+    texts["/proc/driver/nvidia/version"] = "driver 590\n"
+    keys.add(key_of(facts()))
+    texts["/proc/cpuinfo"] = "flags : avx2 avx512f fma\n"
+    keys.add(key_of(facts()))
+    (tmp_path / "triton-4.0.dist-info").rename(tmp_path / "triton-4.1.dist-info")
+    keys.add(key_of(facts()))
+    assert len(keys) == 6, "each of them alone makes another key"
+    texts["/proc/cpuinfo"] = "flags : fma avx512f avx2\n"
+    assert key_of(facts()) in keys, "the order of flags does not count"

@@ -16,10 +16,10 @@ from corral.model.metrics import told_scalars
 from corral.monitor.series.store import OLDEST_SECONDS
 from corral.runtime import event_reports
 from corral.runtime.event_folder import EventFolder
-from corral.runtime.event_reports import EventReports, NamedSource, sources_of, watch
+from corral.runtime.event_reports import EventReports, NamedSource, sources_of, unseen, watch
 from corral.runtime.peers import Api, NotTaken, Refused
 from corral.runtime.plan import Plan
-from tests.runtime.event_files.encoder import event, part, record, scalars, tensor, write
+from tests.runtime.event_files.encoder import NAME, event, part, record, scalars, tensor, write
 
 NOW = 1_764_028_807.0
 ATTEMPT = "job.0.worker.0.0"
@@ -183,9 +183,73 @@ def test_the_working_folder_is_left_to_the_server_where_it_reads_it(tmp_path: Pa
     assert [each.name for each in sources_of(elsewhere)] == ["", "../other"]
 
 
-def test_a_folder_in_an_image_is_said_not_to_be_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def beside(tmp_path: Path, *named: str) -> Plan:
+    """The plan of a sidecar that has the mounts of these folders of the task."""
+    given = {"own_events": True, "mounts": str(tmp_path / "events")}
+    return plan(tmp_path / "work", tensorboard=list(named), shared="/shared", given=given)
+
+
+def test_a_sidecar_reads_the_folders_of_the_tasks_mounts_at_its_own_places(tmp_path: Path) -> None:
+    write(tmp_path / "events/1/data/runs/b", scalars((NOW - 5, "loss", 1.0)))
+    server = Server()
+    found = sources_of(beside(tmp_path, "/image/runs", "/data/runs"))
+    EventReports(server, ATTEMPT, found, lambda: NOW).look()
+    assert [(each["run"], each["value"]) for each in server.told] == [("data/runs/b", 1.0)]
+    assert unseen(beside(tmp_path, "/image/runs", "/data/runs")) == [
+        "the event files in /image/runs are in the image, where they are not seen"
+    ]
+
+
+def test_a_sidecar_reads_below_a_working_directory_that_is_on_a_mount(tmp_path: Path) -> None:
+    for number, folder in enumerate(("data/job/runs", "data/job/logs", "data/job")):
+        write(tmp_path / f"events/{number}" / folder, scalars((NOW - 5, f"loss-{number}", 1.0)))
+    given = {"own_events": False, "mounts": str(tmp_path / "events")}
+    named = ["runs", "/data/job/logs", ".", "../other"]
+    one = plan(Path("/data/job"), tensorboard=named, shared="/shared", given=given)
+    server = Server()
+    EventReports(server, ATTEMPT, sources_of(one), lambda: NOW).look()
+    assert {(each["run"], each["tag"]) for each in server.told} == {
+        ("runs", "loss-0"), ("data/job/logs", "loss-1"), ("", "loss-2"),
+    }  # fmt: skip
+    assert unseen(one) == ["the event files in /data/other are in the image, where they are not seen"]
+
+
+def test_a_sidecar_that_may_read_more_than_its_task_reads_what_everybody_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    top = tmp_path / "events/0/data"
+    for name in ("closed-file", "closed-folder", "open"):
+        write(top / "runs" / name, scalars((NOW - 5, "loss", 1.0)))
+    (top / "runs/closed-file" / NAME).chmod(0o640)
+    (top / "runs/closed-folder").chmod(0o750)
+
+    def told(*named: str) -> list[str]:
+        server = Server()
+        EventReports(server, ATTEMPT, sources_of(beside(tmp_path, *named)), lambda: NOW).look()
+        return [each["run"] for each in server.told]
+
+    assert told("/data/runs") == ["data/runs/open"]
+    (top / "runs").chmod(0o750)
+    assert told("/data/runs") == []
+    (top / "runs").chmod(0o755)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert len(told("/data/runs")) == 3, "the kernel decides"
+
+
+def test_a_link_in_a_mount_leads_a_sidecar_nowhere(tmp_path: Path) -> None:
+    write(tmp_path / "secret/runs", scalars((NOW - 5, "loss", 1.0)))
+    top = tmp_path / "events/0/data"
+    top.mkdir(parents=True)
+    (top / "a").symlink_to(tmp_path / "secret")
+    (top / "runs").symlink_to(tmp_path / "secret/runs")
+    for name in ("/data/a/runs", "/data/runs"):
+        server = Server()
+        EventReports(server, ATTEMPT, sources_of(beside(tmp_path, name)), lambda: NOW).look()
+        assert server.told == [], name
+
+
+def test_a_folder_in_an_image_is_said_not_to_be_seen(tmp_path: Path) -> None:
     beside = plan(tmp_path, tensorboard=["/data/runs", "logs"], shared="/shared", given={"own_events": True})
     assert [each.name for each in sources_of(beside)] == [""]
-    assert capsys.readouterr().err == (
-        "corral: the event files in /data/runs are in the image, where they are not seen\n"
-    )
+    assert unseen(beside) == ["the event files in /data/runs are in the image, where they are not seen"]

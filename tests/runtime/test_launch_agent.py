@@ -66,7 +66,7 @@ class Agents:
         return output.readline()
 
     def finish(self, name: str) -> tuple[int, str]:
-        output, _ = self.running[name].communicate(timeout=60)
+        output, _ = self.running[name].communicate(timeout=250)
         return self.running[name].returncode, output
 
 
@@ -203,7 +203,7 @@ def test_a_launcher_without_any_process_is_ended_once_all_tasks_are_there(agents
 
 def test_a_launcher_that_waits_for_a_lost_task_is_not_ended(agents: Agents) -> None:
     agents.start("join", "worker-1")
-    agents.lead("ssh worker-1 sleep 600; echo $?; sleep 7; echo waited", "--wait-for=2", "--idle-seconds=5")
+    agents.lead("ssh worker-1 sleep 600; echo $?; sleep 17; echo waited", "--wait-for=2", "--idle-seconds=15")
     pid = _child_running(agents.running["worker-1"].pid, "sleep")
     agents.running["worker-1"].kill()
     os.kill(pid, signal.SIGKILL)  # it would outlive its agent, with our pipe

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 from typing import Any
 
 import pytest
 
 from corral.runtime.notebook_activity import LOOK_SECONDS, NotebookActivity, activity_of
 from corral.runtime.reports import ACTIVE_SECONDS, Reports
+from tests.reserved import free_port
 from tests.runtime.test_progress_is_reported import ATTEMPT, Server
 
 
@@ -61,6 +64,24 @@ def test_what_stays_the_same_is_told_again_before_the_server_forgets_it() -> Non
     for second in (0.0, 1.0, ACTIVE_SECONDS - 1, ACTIVE_SECONDS, ACTIVE_SECONDS + 1):
         reports.look(second)
     assert [each["active"] for each in server.told] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
+def test_a_server_on_loopback_or_at_the_tasks_own_address_is_asked(host: str) -> None:
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"[]")
+
+        def log_message(self, format: str, *words: Any) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer((host, free_port()), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (look,) = activity_of("/", {"CORRAL_HOST": "127.0.0.2", "CORRAL_PORT_NOTEBOOK": str(server.server_port)})
+        assert look() == {"active": 1.0}
+        server.shutdown()
 
 
 def test_a_task_without_the_port_of_a_notebook_is_not_asked() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -164,7 +165,7 @@ def test_a_program_without_corral_reports_by_the_module_in_its_folder(tmp_path: 
     env = offer(plan, {"PYTHONPATH": "/elsewhere"})
     assert env["PYTHONPATH"].startswith("/elsewhere:")
     ran = subprocess.run(
-        [sys.executable, "-S", "-c", PROGRAM], env=env, cwd="/", capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-S", "-c", PROGRAM], env=env, cwd="/", capture_output=True, text=True, check=True, timeout=250
     )
     assert ran.stdout.strip().startswith(str(tmp_path))
     assert json.loads(Path(env["CORRAL_REPORT_FILE"]).read_text()) == {"step": 999.0, "steps": 1000.0, "loss": 1e-3}
@@ -178,7 +179,7 @@ def test_the_module_in_the_folder_hides_no_part_of_an_installed_corral(tmp_path:
     script = "import corral, corral.kernel.units; print(corral.__file__, corral.kernel.units.__file__)"
     env["PYTHONPATH"] += f":{here}"
     ran = subprocess.run(
-        [sys.executable, "-c", script], env=env, cwd="/", capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], env=env, cwd="/", capture_output=True, text=True, check=True, timeout=250
     )
     first, second = ran.stdout.split()
     assert first.startswith(str(tmp_path)) and second.startswith(here)
@@ -188,7 +189,25 @@ def test_outside_of_a_task_a_report_does_nothing(monkeypatch: pytest.MonkeyPatch
     import corral
 
     monkeypatch.delenv(reporting.VARIABLE, raising=False)
-    assert not corral.report(step=1)
+    monkeypatch.setattr(reporting, "_said", {})
+    with corral.waiting():
+        assert not corral.report(step=1)
+
+
+def test_waits_for_other_tasks_add_up_and_go_with_the_next_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([10.0, 12.5, 20.0, 20.5, 100.0])
+    monkeypatch.setenv(reporting.VARIABLE, str(tmp_path / "values"))
+    monkeypatch.setattr(reporting, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr(reporting, "_said", {})
+    monkeypatch.setattr(reporting, "_written_at", float("-inf"))
+    with reporting.waiting():
+        pass
+    with pytest.raises(ConnectionError), reporting.waiting():
+        raise ConnectionError
+    assert reporting.report(step=1)
+    assert ReportFile(str(tmp_path / "values")).look() == {"step": 1.0, "waited": 3.0}
 
 
 def test_a_disk_that_takes_nothing_does_not_end_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ class Server:
     def sync(self, state: Any, wait: float) -> Any:
         self.states.append(state)
         return self._orders.pop(0)
+
+
+def test_a_slot_needs_no_ctypes_which_some_pythons_lack() -> None:
+    code = "import sys; sys.modules['_ctypes'] = None; import corral.runtime.slot; print('there', end='')"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert found.stdout == "there", found.stderr
 
 
 def test_an_attempt_of_an_earlier_agent_is_killed_and_reported_as_lost_and_never_begins_again(tmp_path: Path) -> None:

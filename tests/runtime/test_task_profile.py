@@ -20,6 +20,8 @@ from corral.profiles.memory import read_memory
 from corral.profiles.sampled_calls import read_calls
 from corral.profiles.system import read_system
 from corral.runtime.profile_start import program
+from corral.runtime.task_processes import lives, parent
+from corral.runtime.task_system import named_devices
 
 pytestmark = pytest.mark.processes
 PROGRAM = program()
@@ -35,9 +37,9 @@ def attempt(tmp_path: Path) -> str:
 
 
 @contextlib.contextmanager
-def process(attempt: str, code: str = STANDS, *, uid: int = -1) -> Iterator[subprocess.Popen[str]]:
-    """A Python process of the task, once it is ready."""
-    env = {"CORRAL_ATTEMPT": attempt, "PATH": os.environ["PATH"]}
+def process(attempt: str, code: str = STANDS, *, uid: int = -1, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """A Python process of the task, once it is ready; `more` is in its environment."""
+    env = {"CORRAL_ATTEMPT": attempt, "PATH": os.environ["PATH"], **more}
     user: dict[str, Any] = {"user": uid, "group": uid, "extra_groups": []} if uid >= 0 else {}
     python = "/usr/bin/python3" if uid >= 0 else sys.executable
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -142,6 +144,17 @@ def test_what_a_task_gets_of_its_machine_is_told_as_counters_of_its_own_processe
     assert {"waiting for a processor", "memory of the processes"} <= {each.name for each in told.curves}
 
 
+def test_what_the_kernel_does_for_a_thread_is_told_beside_what_a_cached_byte_costs(attempt: str) -> None:
+    code = "import os\nzero = os.open('/dev/zero', 0)\nprint('ready', flush=True)\nwhile True: os.read(zero, 2**20)\n"
+    with process(attempt, code):
+        answer, _ = profiled(attempt, "/nowhere", what="system", seconds=2)
+    told = read_system("worker-0", answer["text"])
+    (thread,) = json.loads(answer["text"])["threads"]
+    assert 0 < thread["kernel"] <= thread["ran"] + 0.05
+    assert thread["kernel"] > thread["ran"] / 2, "it reads alone"
+    assert 1e-12 < told.hit < 1e-7 and 0 <= told.kernel <= 1
+
+
 def test_devices_are_looked_at_with_nvidia_smi_where_there_is_one(attempt: str, tmp_path: Path) -> None:
     path = fake(
         tmp_path, "while :; do echo '0, 40, 20000, 80000'; echo '1, [N/A], 1, 2'; sleep 0.1; done", "nvidia-smi"
@@ -151,6 +164,24 @@ def test_devices_are_looked_at_with_nvidia_smi_where_there_is_one(attempt: str, 
     first, second = read_system("worker-0", answer["text"]).devices
     assert (first.number, first.use, first.memory) == (0, 0.4, 0.25)
     assert (second.use, second.memory) == (-1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "1,3"}, "1,3"),
+        ({"CUDA_VISIBLE_DEVICES": "0", "NVIDIA_VISIBLE_DEVICES": "GPU-7"}, "GPU-7"),
+        ({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, "1"),
+        ({"CUDA_VISIBLE_DEVICES": "MIG-a", "NVIDIA_VISIBLE_DEVICES": "MIG-a"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_task_s_devices_are_named_by_ids_where_it_has_them(
+    attempt: str, variables: dict[str, str], named: str
+) -> None:
+    """In a container the numbers are those of the container."""
+    with process(attempt, **variables) as running:
+        assert named_devices(running.pid) == named
 
 
 def test_a_task_that_is_over_has_no_machine_to_tell_of(attempt: str) -> None:
@@ -219,3 +250,12 @@ def fake(folder: Path, script: str, name: str = "py-spy") -> str:
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return f"{program.parent}:/usr/bin:/bin"
+
+
+def test_the_first_process_of_a_container_lives_without_a_parent_and_one_that_nobody_waited_for_does_not() -> None:
+    assert parent(1) == 0 and lives(1)
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert not lives(ended.pid)
+    ended.wait()
+    assert not lives(ended.pid)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corral.runtime import torch_daemon, torch_recorder
-from corral.runtime.torch_daemon import answer, armed
+from corral.runtime.torch_daemon import ASKED, answer, answer_beside, armed, wanted
 
 REQUEST = struct.pack("<Q32s", 20, b"req") + struct.pack("<iiqi", 2, 1, 0, 4711)
 CONTEXT = struct.pack("<Q32s", 16, b"ctxt") + struct.pack("<iiq", 0, 4711, 0)
@@ -35,8 +35,8 @@ def ask(folder: Path, seconds: float) -> bytes:
 
 def test_a_process_is_given_the_wanted_configuration_once(tmp_path: Path) -> None:
     assert text_of(answer(REQUEST, str(tmp_path))) == b""
-    wanted = ask(tmp_path, 3600)
-    assert text_of(answer(REQUEST, str(tmp_path))) == wanted
+    given = ask(tmp_path, 3600)
+    assert text_of(answer(REQUEST, str(tmp_path))) == given
     assert (tmp_path / "given-4711").exists()
     assert text_of(answer(REQUEST, str(tmp_path))) == b""
 
@@ -57,9 +57,11 @@ def test_what_is_no_question_gets_no_answer(tmp_path: Path, message: bytes) -> N
     assert answer(message, str(tmp_path)) == b""
 
 
-def test_a_task_has_a_folder_of_its_own_that_goes_with_it() -> None:
+def test_a_task_has_a_folder_of_its_own_that_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with armed({"A": "b"}) as env:
         folder = env[torch_daemon.VARIABLE]
+        assert folder.startswith("/tmp/corral-torch-"), "PyTorch writes traces nowhere else"
         assert (env["A"], env["KINETO_USE_DAEMON"]) == ("b", "1")
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
@@ -69,6 +71,27 @@ def test_a_task_has_a_folder_of_its_own_that_goes_with_it() -> None:
                 asking.sendto(message, f"{folder}/dynolog")
             assert text_of(asking.recv(1000)) == struct.pack("<i", 1)
     assert not os.path.exists(folder)
+
+
+def test_a_sidecar_answers_again_after_its_restart_and_follows_nothing_that_the_task_puts_there(tmp_path: Path) -> None:
+    folder = tmp_path / "torch"
+    for life in range(2):
+        answer_beside(str(folder))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(60)
+            asking.bind(f"{folder}/client{life}")
+            asking.sendto(CONTEXT, f"{folder}/dynolog")
+            reply, sender = asking.recvfrom(1000)
+            assert text_of(reply) == struct.pack("<i", 1)
+            assert sender == f"{folder}/dynolog", "PyTorch ends its program otherwise"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777
+    assert wanted(str(folder)) == b"" != ask(folder, 60) == wanted(str(folder))
+    (folder / ASKED).rename(tmp_path / "elsewhere")
+    (folder / ASKED).symlink_to(tmp_path / "elsewhere")
+    assert wanted(str(folder)) == b""
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(OSError, match="link"):
+        answer_beside(str(tmp_path / "link"))
 
 
 def test_a_task_in_a_container_of_its_own_is_told_that_nothing_is_offered(capfd: pytest.CaptureFixture[str]) -> None:

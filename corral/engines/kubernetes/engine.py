@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from corral.engines.base import ExecSession
+from corral.engines.base import OF_API, OF_REGISTRY, ExecSession
 from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.resources import NODES, PODS, Call
 from corral.engines.kubernetes.api.server_version import server_version
@@ -36,6 +36,7 @@ from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.watch.cluster_state import ClusterView
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
+from corral.engines.kubernetes.watch.registry_certificate import RegistryCertificate
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.exits import NODE_LOST
@@ -118,6 +119,8 @@ class KubernetesEngine:
             report=self._events.put_nowait,
             seed=seed,
         )
+        at = settings.registry
+        self._registry_certificate = RegistryCertificate(*at) if at is not None else None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def listed_objects(self, kind: str, namespace: str = "") -> bytes:
@@ -159,6 +162,8 @@ class KubernetesEngine:
         if not self._view.devices.absent:
             self._keep(self._claim_reconciler.hear(self._transport))
         self._keep(self._noted.keep(), self._noted.follow())
+        if self._registry_certificate is not None:
+            self._spawn(self._registry_certificate.follow())
         self._spawn(self._owned_objects.sweep(self._transport))
 
     async def close(self) -> None:
@@ -292,9 +297,14 @@ class KubernetesEngine:
         return await open_session(self._transport, self._settings.namespace, attempt, argv, tty=tty)
 
     @property
-    def certificate_ends(self) -> float | None:
-        """When the certificate of the API ends. kubeadm renews it with all others of a control plane."""
-        return self._transport.certificate_ends
+    def certificate_ends(self) -> Mapping[str, float]:
+        """When the certificates of the API and of the cluster's own registry end.
+
+        kubeadm renews that of the API with all others of a control plane, and `corral deploy up` all of the registry.
+        """
+        of_registry = self._registry_certificate.ends if self._registry_certificate is not None else None
+        seen = {OF_API: self._transport.certificate_ends, OF_REGISTRY: of_registry}
+        return {of: ends for of, ends in seen.items() if ends is not None}
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Open a TCP connection to one of the task's ports.

@@ -96,6 +96,11 @@ class KubernetesOptions(EngineSettings):
         default="unifiedjobs.corral.dev",
         description="Which sorts of objects are taken as jobs, separated by commas.",
     )
+    cluster_registry: str = Field(
+        default="",
+        description="On Kubernetes HOST:PORT of the registry of the cluster's own, whose certificate's end is told as that "
+        "of the API (`corral deploy` sets it). Empty: none is watched.",
+    )
     pod_storage_limit_bytes: int = Field(
         default=256 * 1024**3,
         ge=0,
@@ -194,6 +199,7 @@ def cluster_of(
         reserved_secrets=settings.reserved_secrets,
         topology=settings.topology_labels,
         devices=settings.device_resources,
+        registry=settings.cluster_registry,
     )
     return Transport(access, seed=server), cluster
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -53,6 +55,8 @@ class KubernetesSettings(msgspec.Struct, frozen=True):
     """The rights that roles' podTemplates may use on a node or in the namespace (`template_policy.WORDS`)."""
     reserved_secrets: tuple[str, ...] = ()
     """Secrets of the namespace that no podTemplate may use, beside those named `corral-…`."""
+    registry: tuple[str, int] | None = None
+    """Host and port of the cluster's own registry, whose certificate is watched; None where there is none."""
     first_port: int = 20_000
     """The first port for tasks. Each pod has its own address, and so all ports."""
     topology: tuple[tuple[str, str], ...] = TOPOLOGY
@@ -75,6 +79,7 @@ def settings_of(
     reserved_secrets: str = "",
     topology: str = "",
     devices: str = "",
+    registry: str = "",
 ) -> KubernetesSettings:
     """Parse the settings: lists are separated by commas, pairs are `NAME=VALUE`.
 
@@ -106,7 +111,20 @@ def settings_of(
         reserved_secrets=tuple(reserved_secrets.replace(",", " ").split()),
         topology=levels or TOPOLOGY,
         devices=_pairs("device_resources", "RESOURCE=KIND", devices) + KINDS,
+        registry=_endpoint("cluster_registry", registry),
     )
+
+
+def _endpoint(name: str, text: str) -> tuple[str, int] | None:
+    if not text:
+        return None
+    host, port, rest = None, None, ""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(f"//{text}")
+        host, port, rest = parts.hostname, parts.port, parts.path + parts.query + parts.fragment
+    if not host or not port or rest or "@" in text:
+        raise InvalidInput("bad-setting", f"{name} is HOST:PORT, as 10.0.0.2:5443; {text!r} is none.")
+    return host, port
 
 
 def _pairs(name: str, shape: str, text: str) -> tuple[tuple[str, str], ...]:

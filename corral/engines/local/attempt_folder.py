@@ -66,6 +66,8 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """The control groups created for it."""
     uid: int = -1
     """The uid of its processes, -1 for the server's own."""
+    device_groups: tuple[int, ...] = ()
+    """The groups of its processes, by which they open its devices."""
     directory: str = ""
     """The folder in which the command runs."""
     runtime: bool = False
@@ -317,4 +319,26 @@ def _decode(path: str, kind: type[T]) -> T | None:
 def empty(folder: str) -> None:
     """Remove everything in a folder, as far as possible."""
     for name in os.listdir(folder):
-        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+        path = f"{folder}/{name}"
+        if not _removed_at_once(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _removed_at_once(folder: str) -> bool:
+    """Remove a folder with nothing but files and empty folders in it; False when there is more, or it is none.
+
+    That is how most attempts leave theirs, and less work than removing any tree. No link is followed.
+    """
+    try:
+        if os.path.islink(folder):
+            return False
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    os.rmdir(entry.path)
+                else:
+                    os.unlink(entry.path)
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True

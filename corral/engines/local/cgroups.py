@@ -10,13 +10,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from corral.kernel.ids import AttemptId, parse_attempt_id
 
 ROOT = Path("/sys/fs/cgroup")
 _PERIOD = 100_000
+_LINKS_OF_A_LEAF = 2
+"""Links of a folder without folders in it: its own name, and `.` in it."""
 
 
 class CgroupsV2:
@@ -77,8 +79,14 @@ class CgroupsV1:
 
         Raises OSError.
         """
-        for parent in self.parents:
-            parent.mkdir(exist_ok=True)  # somebody may have removed it while empty
+        try:
+            return self._make(attempt, memory_bytes, cpu_millis, processes)
+        except FileNotFoundError:  # somebody removed a parent while it was empty
+            for parent in self.parents:
+                parent.mkdir(exist_ok=True)
+            return self._make(attempt, memory_bytes, cpu_millis, processes)
+
+    def _make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int, processes: int) -> tuple[str, ...]:
         group = self.parents[0] / attempt
         group.mkdir(exist_ok=True)
         made = [str(group)]
@@ -150,13 +158,25 @@ def members(groups: Iterable[str]) -> set[int]:
     """Return the processes in some groups, and in groups that a task created below them."""
     pids: set[int] = set()
     for group in groups:
-        for folder, _, _ in os.walk(group):
+        for folder in _group_and_below(group):
             try:
                 with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
                     pids.update(map(int, file.read().split()))
             except OSError:
                 continue
     return pids - {0}
+
+
+def _group_and_below(group: str) -> Iterator[str]:
+    """Yield a group and all groups below it, if it is there; one without any below has two links, and is not listed."""
+    try:
+        links = os.stat(group).st_nlink
+    except OSError:
+        return
+    if links == _LINKS_OF_A_LEAF:
+        yield group
+    else:
+        yield from (folder for folder, _, _ in os.walk(group))
 
 
 def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
@@ -176,6 +196,14 @@ def remove(groups: Iterable[str]) -> bool:
     """Remove empty groups and those below them. False if the kernel still holds one of them."""
     gone = True
     for group in groups:
+        try:
+            os.rmdir(group)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            pass  # it has processes, or groups below it
+        else:
+            continue
         for folder, _, _ in os.walk(group, topdown=False):
             try:
                 os.rmdir(folder)

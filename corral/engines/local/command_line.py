@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from corral.devices import device_files
 from corral.engines.local.attempt_folder import AttemptFolder, LaunchRecord
 from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
 from corral.engines.local.environment import base_environment, split_unsafe_variables
@@ -135,9 +136,9 @@ def session_command(
     if record.container:
         return exec_command(record.container, record.container_runtime, argv, tty=tty), dict(env)
     if not inside:
-        return _for_user(record.uid, argv, env)
+        return _for_user(record.uid, argv, env, record.device_groups)
     words, env = _loading(record.uid, argv, env)
-    return [*tools.storages.entering(inside, record.directory, record.uid), *words], env
+    return [*tools.storages.entering(inside, record.directory, record.uid, record.device_groups), *words], env
 
 
 def prepare(
@@ -180,24 +181,26 @@ def prepare(
     if bound and not words:
         link_all(bound, record.uid)
     if not words:
-        argv, env = _for_user(record.uid, argv, env)
+        argv, env = _for_user(record.uid, argv, env, record.device_groups)
         return ShimCommand(argv, env, directory, code)
     # The runtime enters the working folder, which may be in a storage, and then becomes the user. As root, no program
     # (not even `setpriv`) may be looked up among mounts that a job chose.
     argv, env = _loading(record.uid, argv, env)
-    spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
+    spec = folder.write_own("mounts", spec_of(bound, directory, record.uid, record.device_groups))
     argv = [*words, tools.python(-1), "-I", "-S", tools.runtime(), "mount", spec, *argv]
     return ShimCommand(argv, env, folder.path, code)
 
 
-def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+def _for_user(
+    uid: int, argv: Sequence[str], env: Mapping[str, str], groups: Sequence[int]
+) -> tuple[list[str], dict[str, str]]:
     """Return the command line that runs a command under a uid (-1: the server's own), and its first environment.
 
     Until a program has given up the server's rights, it gets no variable that makes it run something that the job
     chose.
     """
     words, env = _loading(uid, argv, env)
-    return [*(as_user(uid) if uid >= 0 else ()), *words], env
+    return [*(as_user(uid, groups) if uid >= 0 else ()), *words], env
 
 
 def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -209,12 +212,13 @@ def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[lis
     return [*words, *argv], safe
 
 
-def as_user(uid: int) -> tuple[str, ...]:
-    """Return the command prefix to run under a uid, without any of the server's groups.
+def as_user(uid: int, groups: Sequence[int] = ()) -> tuple[str, ...]:
+    """Return the command prefix to run under a uid with some groups, without any other of the server's.
 
     A job's PATH does not affect it.
     """
-    return (shutil.which("setpriv") or "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
+    keep = f"--groups={','.join(map(str, groups))}" if groups else "--clear-groups"
+    return (shutil.which("setpriv") or "setpriv", f"--reuid={uid}", f"--regid={uid}", keep, "--")
 
 
 def closed_folder(folder: Path) -> Path | None:
@@ -227,6 +231,11 @@ def require_open(folder: Path, user: str) -> None:
     if closed := closed_folder(folder):
         message = f"Tasks of {user} cannot reach their folders: {closed} is closed to other users; chmod o+x it."
         raise Conflict("folder-closed", message)
+
+
+def device_groups(launch: TaskLaunch) -> tuple[int, ...]:
+    """Return the groups by which a task's processes open its devices."""
+    return device_files.groups(launch.devices)
 
 
 def container_of(launch: TaskLaunch) -> str:

@@ -14,7 +14,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from corral.engines.local.environment import vendor
+from corral.devices import device_files
+from corral.devices.visibility import vendor
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
 from corral.model.launch import TaskLaunch
@@ -122,13 +123,13 @@ def device_options(devices: Sequence[Device]) -> list[str]:
     if nvidia:
         options.append(f'--gpus="device={",".join(nvidia)}"')
     if any(vendor(device) == "amd" for device in real):
-        options += ["--device=/dev/kfd", "--device=/dev/dri", "--group-add=video"]
+        options += ["--device=/dev/kfd", "--device=/dev/dri"]
     for device in real:
         if vendor(device) == "ascend":
             options.append(f"--device=/dev/davinci{device.index}")
     if any(vendor(device) == "ascend" for device in real):
-        options += ["--device=/dev/davinci_manager", "--device=/dev/devmm_svm", "--device=/dev/hisi_hdc"]
-    return options
+        options += [f"--device=/{name}" for name in device_files.ASCEND_SHARED]
+    return options + [f"--group-add={group}" for group in device_files.groups(real)]
 
 
 async def answer_of(runtime: str, *words: str, seconds: float = _ANSWER_SECONDS) -> bytes | None:

@@ -28,6 +28,7 @@ from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.command_line import (
     LaunchTools,
     container_of,
+    device_groups,
     needs_runtime,
     prepare,
     require_open,
@@ -36,7 +37,7 @@ from corral.engines.local.command_line import (
 )
 from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
-from corral.engines.local.forwarding import open_connection
+from corral.engines.local.forwarding import check_given, open_connection
 from corral.engines.local.kept_folders import KeptFolders
 from corral.engines.local.live_attempt import (
     GRACE_OVER,
@@ -50,7 +51,7 @@ from corral.engines.local.live_attempt import (
 )
 from corral.engines.local.orphan_containers import OrphanContainers
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
-from corral.engines.local.processes import boot_id
+from corral.engines.local.processes import boot_id, since_boot
 from corral.engines.local.sessions import spawn_session
 from corral.engines.local.trash import Sweeper
 from corral.engines.local.work_folders import LocalWorkFolders
@@ -252,7 +253,7 @@ class LocalEngine:
             return
         if live.phase is not Phase.RUNNING:
             return
-        kill_at = _since_boot() + max(0.0, grace_seconds)
+        kill_at = since_boot() + max(0.0, grace_seconds)
         again = live.stop is not None and live.stop.signal == number
         if live.stop is not None:
             kill_at = min(kill_at, live.stop.kill_at)
@@ -309,7 +310,12 @@ class LocalEngine:
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Open a TCP connection to one of the task's ports. Raises NotFound if it does not run here or lacks it."""
-        return await open_connection(attempt, port, self._running(attempt).record.ports)
+        self.check_port(attempt, port)
+        return await open_connection(port)
+
+    def check_port(self, attempt: AttemptId, port: int) -> None:
+        """Check that an attempt runs here and was given the port. Raises NotFound."""
+        check_given(attempt, port, self._running(attempt).record.ports)
 
     def _running_attempts(self) -> list[LiveAttempt]:
         return [live for live in self._live.values() if live.phase is Phase.RUNNING]
@@ -325,10 +331,8 @@ class LocalEngine:
     def _record(
         self, launch: TaskLaunch, folder: AttemptFolder, ports: dict[str, tuple[int, ...]], uid: int
     ) -> LaunchRecord:
-        groups: tuple[str, ...] = ()
-        if self._cgroups is not None and not launch.image:
-            limits = launch.memory_bytes, launch.cpu_millis, self._tools.process_limit
-            groups = self._cgroups.make(launch.attempt, *limits)
+        limits = launch.memory_bytes, launch.cpu_millis, self._tools.process_limit
+        groups = self._cgroups.make(launch.attempt, *limits) if self._cgroups and not launch.image else ()
         return LaunchRecord(
             node=launch.node,
             ports=ports,
@@ -337,6 +341,7 @@ class LocalEngine:
             container_runtime=self._tools.container_runtime() if launch.image else "",
             cgroups=groups,
             uid=uid,
+            device_groups=device_groups(launch),
             directory=session_folder(launch, folder),
             runtime=needs_runtime(launch),
             mounted=bool(launch.storages and not launch.image and self._tools.storages.namespace()),
@@ -435,7 +440,7 @@ class LocalEngine:
             live.timer.cancel()
         if send:
             processes.kill_group(live.process.pid, live.stop.signal)
-        delay = max(0.0, live.stop.kill_at - _since_boot())
+        delay = max(0.0, live.stop.kill_at - since_boot())
         live.timer = asyncio.get_running_loop().call_later(delay, self._kill, live, EndRecord(137, GRACE_OVER, 9))
 
     def _kill(self, live: LiveAttempt, end: EndRecord) -> None:
@@ -581,19 +586,13 @@ class LocalEngine:
         """End processes of attempts whose end was reported before these were seen."""
         for name in inherited:
             live = self._live.get(AttemptId(name))
-            if live is not None and live.phase is Phase.ENDED and live.process is not None:
-                self._spawn_task(
-                    reaper.end_all(name, live.process.pid, live.process.start_time, (), live.record.cgroups)
-                )
+            if live is not None and live.phase is Phase.ENDED and (shim := live.process) is not None:
+                self._spawn_task(reaper.end_all(name, shim.pid, shim.start_time, (), live.record.cgroups))
 
     def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _since_boot() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _unavailable(error: OSError, what: str) -> Unavailable:

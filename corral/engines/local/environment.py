@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from corral.devices.mps import PIPE_VARIABLE, pipe_folder
 from corral.devices.nvidia import has_driver
+from corral.devices.visibility import variables, vendor
 from corral.kernel.ids import parse_attempt_id
 from corral.model.inventory import MPS_LABEL, Device
 from corral.model.launch import TaskLaunch
@@ -71,7 +72,7 @@ def task_environment(
     key = parse_attempt_id(launch.attempt)
     env = {
         **base,
-        **visible_devices(launch.devices, node_devices),
+        **visible_devices(launch.devices, node_devices, contained=bool(launch.image)),
         **launch.env,
         **device_fraction_limits(launch, labels),
     }
@@ -109,10 +110,13 @@ def device_fraction_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dic
     return env
 
 
-def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> dict[str, str]:
+def visible_devices(
+    given: Sequence[Device], node_devices: Sequence[Device], *, contained: bool = False
+) -> dict[str, str]:
     """Return the vendors' variables that confine a task to its devices.
 
-    A task without devices on a node with real ones is confined to none, and so is one with described devices.
+    In a container that has no other devices of a vendor (`containers.device_options`) they count from 0. A task without
+    devices on a node with real ones is confined to none, and so is one with described devices.
     """
     env: dict[str, str] = {}
     vendors = {vendor(device) for device in node_devices if not device.described}
@@ -120,16 +124,15 @@ def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> 
         vendors = set(vendors_here())
     for name in sorted(vendors - {""}):
         mine = [device for device in given if not device.described and vendor(device) == name]
-        indexes = ",".join(str(device.index) for device in mine)
+        if name == "nvidia" and any(device.id.startswith("MIG-") for device in node_devices):
+            shown = [device.id for device in mine]
+        elif contained and name != "amd":  # a container has all devices of AMD
+            shown = [str(number) for number in range(len(mine))]
+        else:
+            shown = [str(device.index) for device in mine]
+        env |= variables(name, shown)
         if name == "nvidia":
-            sliced = any(device.id.startswith("MIG-") for device in node_devices)
-            env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) if sliced else indexes
             env["NVIDIA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) or "void"
-        elif name == "amd":
-            env["ROCR_VISIBLE_DEVICES"] = env["HIP_VISIBLE_DEVICES"] = indexes
-        elif name == "ascend":
-            env["ASCEND_RT_VISIBLE_DEVICES"] = indexes
     return env
 
 
@@ -138,17 +141,3 @@ def vendors_here() -> frozenset[str]:
     """The vendors whose drivers this machine has."""
     found = {name for name, place in _DRIVERS.items() if os.path.exists(place)}
     return frozenset(found | ({"nvidia"} if has_driver() else set()))
-
-
-def vendor(device: Device) -> str:
-    """Return `nvidia`, `amd`, `ascend`, or "" when neither the id nor the model tells."""
-    if device.id.startswith(("GPU-", "MIG-")):
-        return "nvidia"
-    words = f"{device.kind} {device.model}".lower()
-    if device.kind == "npu" or "ascend" in words:
-        return "ascend"
-    if any(word in words for word in ("amd", "instinct", "radeon", "gfx")):
-        return "amd"
-    if any(word in words for word in ("nvidia", "tesla", "geforce", "quadro")):
-        return "nvidia"
-    return ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.errors import NotFound, Unavailable, port_closed
 from corral.kernel.ids import AttemptId
 
 _PIECE: Final = 64 * 1024
@@ -54,15 +56,21 @@ class LocalConnection:
         self._writer.close()
 
 
-async def open_connection(attempt: AttemptId, port: int, given: Mapping[str, tuple[int, ...]]) -> LocalConnection:
-    """Connect to one of the ports `given` to an attempt. Other ports of this machine are not allowed.
+def check_given(attempt: AttemptId, port: int, given: Mapping[str, tuple[int, ...]]) -> None:
+    """Check that a port is among those of an attempt: other ports of this machine are not allowed.
 
-    Raises NotFound for another port, Unavailable when nothing listens there.
+    Raises NotFound.
     """
     if not any(port in numbers for numbers in given.values()):
         raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
+
+
+async def open_connection(port: int) -> LocalConnection:
+    """Connect to a port that a task was given.
+
+    Raises Unavailable when nothing listens there.
+    """
     try:
         return LocalConnection(*await asyncio.open_connection("127.0.0.1", port))
-    except OSError as error:
-        message = f"Nothing answers at port {port} of the task ({error.strerror}); is its program up?"
-        raise Unavailable("port-closed", message, retry_after=1) from None
+    except OSError as error:  # asyncio names the address in its own words
+        raise port_closed(port, os.strerror(error.errno or errno.ECONNREFUSED)) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -48,6 +49,11 @@ class Stat(NamedTuple):
 
 boot_id = functools.cache(process.boot_id)
 """The id of this boot of this machine."""
+
+
+def since_boot() -> float:
+    """Seconds since the start of this machine, its sleep included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def parse_stat(text: str) -> Stat:

@@ -170,8 +170,8 @@ class LocalStorages:
             self._namespaces = bool(words) and _answers((*words, "true"))
         return self._words() if self._namespaces else ()
 
-    def entering(self, pid: int, directory: str, uid: int) -> list[str]:
-        """Return the command prefix to run in the namespace of a task's process, as its user.
+    def entering(self, pid: int, directory: str, uid: int, groups: Sequence[int] = ()) -> list[str]:
+        """Return the command prefix to run in the namespace of a task's process, as its user with some groups.
 
         Files there may be the job's, even `/etc`, so nobody enters with more rights or gains any there.
         """
@@ -180,8 +180,11 @@ class LocalStorages:
             return [*words, "--user", "--preserve-credentials", "--"]
         if uid < 0:
             return [*words, "--"]
-        alone = [shutil.which("setpriv") or "setpriv", "--no-new-privs", "--"]
-        return [*alone, *words, f"--setuid={uid}", f"--setgid={uid}", "--"]
+        alone = [shutil.which("setpriv") or "setpriv", "--no-new-privs"]
+        if not groups:
+            return [*alone, "--", *words, f"--setuid={uid}", f"--setgid={uid}", "--"]
+        own = [f"--regid={uid}", f"--groups={','.join(map(str, groups))}"]  # nsenter would clear them with its --setgid
+        return [*alone, *own, "--", *words, f"--setuid={uid}", "--"]
 
     def _words(self) -> tuple[str, ...]:
         """Return the words of `unshare`, by its full path because the job chooses its own PATH."""
@@ -256,10 +259,11 @@ def volumes(bound: Sequence[BoundStorage]) -> list[str]:
     return [f"--volume={each.source}:{each.path}{':ro' if each.read_only else ''}" for each in bound]
 
 
-def spec_of(bound: Sequence[BoundStorage], directory: str, uid: int) -> bytes:
+def spec_of(bound: Sequence[BoundStorage], directory: str, uid: int, groups: Sequence[int] = ()) -> bytes:
     """Return the runtime's mount instructions, carried out before it becomes the command (`runtime.mounting`)."""
     mounts = [each._asdict() for each in bound]
-    return json.dumps({"mounts": mounts, "directory": directory, "uid": uid, "drop": os.geteuid() != 0}).encode()
+    who = {"uid": uid, "groups": list(groups), "drop": os.geteuid() != 0}
+    return json.dumps({"mounts": mounts, "directory": directory, **who}).encode()
 
 
 async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:

@@ -24,16 +24,18 @@ from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.hadoop_version import hadoop_version
 from corral.engines.yarn.host_ports import HostPorts
 from corral.engines.yarn.job_loops import JobLoops
+from corral.engines.yarn.node_agents import NodeAgents
 from corral.engines.yarn.orders import check_launch, check_level, check_resources, order_of
-from corral.engines.yarn.records import BURIED, AttemptRecords
+from corral.engines.yarn.records import BURIED, AttemptRecords, Holder
 from corral.engines.yarn.service_spec import shape_of
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.sessions import Sessions, SlotSession
 from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.shared import shared_by, shared_shape
 from corral.engines.yarn.slot_grants import SlotGrants
-from corral.engines.yarn.slot_messages import AttemptReport, Probed, SlotHello, SlotState
+from corral.engines.yarn.slot_messages import AgentTold, AttemptReport, Probed, SlotHello, SlotState
 from corral.engines.yarn.slot_tokens import SlotTokens
-from corral.engines.yarn.slots import Attempt, Phase, Slot, SlotTable, job_of, slot_key
+from corral.engines.yarn.slots import Attempt, Phase, Slot, SlotTable, slot_key
 from corral.kernel.errors import (
     Conflict,
     CorralError,
@@ -56,6 +58,9 @@ _ASSIGN_SECONDS: Final = 1.0
 """Seconds for which a start waits for a slot that is there, before the caller is told to ask again."""
 _MOST_WAIT: Final = 30.0
 """Seconds for which a slot's call for orders is held at most."""
+
+_CALLS_AGAIN_SECONDS: Final = 30.0
+"""Seconds for which a session waits for a container that has not called since this server began."""
 
 
 class YarnEngine:
@@ -90,12 +95,16 @@ class YarnEngine:
             self._grants,
             self._lose,
             self._spawn,
+            lambda: self._watch.nodes,
         )
         self._watch = ClusterWatch(
             settings, self._yarn, self._services, self._table, self._inventory_changed, self._lose_key, self._loops.ring
         )
         self._probe = DeviceProbe(settings, self._services, self._files, lambda: self._watch.nodes, wall)
         self._watch.probed = self._probe.found
+        self.node_agents = NodeAgents(
+            settings, self._services, self._tokens, lambda: self._watch.nodes, lambda: self._watch.hosts, wall
+        )
         self._use = ClusterUseReader(settings, self._yarn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._serving = False
@@ -113,14 +122,15 @@ class YarnEngine:
             await self._services.stage_programs()
             await self._records.open()
             found = await self._services.all()
-            for attempt, container in (await self._records.all()).items():
-                known = Attempt(attempt, Phase.ASSIGNED, container, since=_now())
+            for attempt, holder in (await self._records.all()).items():
+                known = Attempt(attempt, Phase.ASSIGNED, holder.container, holder.shared, since=_now())
                 self._table.attempts[attempt] = known
-                if container == BURIED:
+                if holder.container == BURIED:
                     self._events.end(known, 128 + signals.SIGTERM, "it was stopped before it started")
             for service in found:
                 self._loops.adopt(service, _now())
             await self._probe.open()
+            await self.node_agents.open()
             await self._watch.look()
         except BaseException:
             await self._end_tasks()
@@ -130,6 +140,7 @@ class YarnEngine:
         self._serving = True
         self._spawn(self._watch.run())
         self._spawn(self._probe.run())
+        self._spawn(self.node_agents.run())
 
     async def close(self) -> None:
         """Release all resources without ending a task."""
@@ -175,13 +186,17 @@ class YarnEngine:
             check_level(launch, shape, self._settings)
             check_resources(shape, self._watch.resource_types, self._settings)
             devices = tuple(each.index for each in launch.devices) if shape.node else ()
-            attempt = Attempt(launch.attempt, Phase.PENDING, launch=launch, shape=shape, since=_now(), devices=devices)
+            shared = shared_by(launch, shape, self._settings)
+            attempt = Attempt(
+                launch.attempt, Phase.PENDING, shared=shared, launch=launch, since=_now(), devices=devices
+            )
+            attempt.shape = shared_shape(shape) if shared else shape
             self._table.attempts[launch.attempt] = attempt
             self._events.prepare(attempt)
-            self._loops.begin(job_of(launch.attempt))
+            self._loops.begin(attempt.owner)
         elif attempt.phase is not Phase.PENDING:
             return
-        self._loops.ring(job_of(launch.attempt))
+        self._loops.ring(attempt.owner)
         try:
             async with asyncio.timeout(_ASSIGN_SECONDS):
                 await attempt.assigned.wait()
@@ -204,8 +219,8 @@ class YarnEngine:
         found = self._table.attempts.get(attempt)
         if found is not None and found.phase is not Phase.PENDING:
             return False
-        if self._table.attempts.pop(attempt, None) is not None:
-            self._loops.ring(job_of(attempt))
+        if self._table.attempts.pop(attempt, None) is not None and found is not None:
+            self._loops.ring(found.owner)
         return True
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
@@ -216,7 +231,7 @@ class YarnEngine:
             found = found or Attempt(attempt, Phase.PENDING, since=_now())
             self._table.attempts[attempt] = found
             found.phase, found.container = Phase.ASSIGNED, BURIED
-            await self._records.write(attempt, BURIED)
+            await self._records.write(attempt, Holder(BURIED, found.shared))
             self._events.end(found, 128 + number, "it was stopped before it started")
             return
         if found.exited is None and found.stop is None:
@@ -232,13 +247,13 @@ class YarnEngine:
                 continue
             if found.exited is None:
                 raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
-            await self._records.remove(attempt, found.container)
+            await self._records.remove(attempt, Holder(found.container, found.shared))
             self._table.attempts.pop(attempt, None)
             if slot := self._table.slots.get(found.slot):
                 slot.attempts.discard(attempt)
                 slot.wake.set()
-            if self._table.services_of(job_of(attempt)):
-                self._loops.ring(job_of(attempt))
+            if self._table.services_of(found.owner):
+                self._loops.ring(found.owner)
 
     def job_over(self, job: JobId) -> None:
         """Note that a job is over: its containers are given back at once."""
@@ -258,15 +273,16 @@ class YarnEngine:
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
         """Run a command beside the task. Raises NotFound when the attempt is not running here."""
-        return self._open_session(attempt, {"argv": list(argv), "tty": tty})
+        return self._open_session(attempt, await self._slot_of(attempt), {"argv": list(argv), "tty": tty})
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Open a TCP connection to one of the task's ports. Raises NotFound when it has no such port."""
-        found = self._table.attempts.get(attempt)
-        given = found.started.ports.values() if found is not None and found.started is not None else ()
+        slot = await self._slot_of(attempt)
+        found = self._table.attempts[attempt]
+        given = found.started.ports.values() if found.started is not None else ()
         if given and not any(port in numbers for numbers in given):
             raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
-        return self._open_session(attempt, {"port": port})
+        return self._open_session(attempt, slot, {"port": port})
 
     # ---- the calls of slots
 
@@ -300,6 +316,13 @@ class YarnEngine:
         if self._tokens.service(token) != told.service:
             raise Unauthenticated("slot-refused", "This token is of another service.")
         self._probe.take(told.service, told.instance, told.report)
+
+    def agent_told(self, token: str, told: AgentTold) -> None:
+        """Take over what is told of a node's agent. Raises Unauthenticated, NotFound."""
+        self._require_open()
+        if self._tokens.service(token) != told.service:
+            raise Unauthenticated("slot-refused", "This token is of another service.")
+        self.node_agents.take(told.service, told.instance, told.report)
 
     async def sync(self, token: str, state: SlotState) -> Any:
         """Fold a slot's state; returns its orders, at most `state.wait` seconds later. Raises Unauthenticated."""
@@ -366,7 +389,7 @@ class YarnEngine:
                 continue
             report = slot.reported.get(attempt.name)
             if report is None and attempt.launch is not None:
-                orders.setdefault("start", []).append(order_of(attempt, attempt.launch, self._settings))
+                orders.setdefault("start", []).append(order_of(attempt, attempt.launch, self._settings, slot.host))
             elif report is None:
                 self._events.end(attempt, SLOT_LOST, "the server that started it ended before its slot had begun it")
             if attempt.stop is not None and not (report is not None and report.stopping):
@@ -395,12 +418,20 @@ class YarnEngine:
 
     # ---- small things
 
-    def _open_session(self, attempt: AttemptId, order: dict[str, Any]) -> ExecSession:
-        found = self._table.attempts.get(attempt)
-        slot = self._table.slots.get(found.slot) if found is not None else None
-        if found is None or slot is None or found.started is None or found.exited is not None:
-            raise NotFound("not-running", f"{attempt} is not running on this cluster.")
-        session = self._sessions.open(secrets.token_hex(16), slot.key)
+    async def _slot_of(self, attempt: AttemptId) -> Slot:
+        """The slot where an attempt runs; that of an earlier server's attempt is waited for. Raises NotFound."""
+        deadline = _now() + _CALLS_AGAIN_SECONDS
+        while (found := self._table.attempts.get(attempt)) is not None and found.exited is None:
+            slot = self._table.slots.get(found.slot)
+            if slot is not None and found.started is not None:
+                return slot
+            if found.launch is not None or _now() >= deadline:
+                break
+            await asyncio.sleep(0.1)
+        raise NotFound("not-running", f"{attempt} is not running on this cluster.")
+
+    def _open_session(self, attempt: AttemptId, slot: Slot, order: dict[str, Any]) -> ExecSession:
+        session = self._sessions.open(secrets.token_hex(16), slot.key, order.get("port", 0))
         slot.sessions.append({"session": session.id, "attempt": attempt, **order})
         slot.wake.set()
         return session

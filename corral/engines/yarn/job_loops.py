@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from corral.engines.yarn.attempt_events import AttemptEvents
-from corral.engines.yarn.records import BURIED, AttemptRecords
+from corral.engines.yarn.inventory import NodeFacts
+from corral.engines.yarn.records import BURIED, AttemptRecords, Holder
 from corral.engines.yarn.service_spec import SlotShape, component_name, service_name
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.shared import IDLE_SECONDS, MOST_RETURNED, is_shared, shapes_of_all_nodes
 from corral.engines.yarn.slot_grants import SlotGrants
 from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
 from corral.kernel.errors import Conflict, CorralError, Unavailable
@@ -51,8 +54,13 @@ class JobLoops:
         grants: SlotGrants,
         lose: Callable[[Slot], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        nodes: Callable[[], Mapping[str, NodeFacts]] = dict,
     ) -> None:
-        """`lose` ends the attempt of a slot whose container is gone; `spawn` runs a loop beside the others."""
+        """`lose` ends the attempt of a slot whose container is gone; `spawn` runs a loop beside the others.
+
+        `nodes` returns the nodes as last seen, by name.
+        """
+        self._nodes = nodes
         self._settings, self._table, self._services = settings, table, services
         self._records, self._events, self._lose, self._spawn = records, events, lose, spawn
         self._grants = grants
@@ -91,7 +99,7 @@ class JobLoops:
 
     def keep_only(self, live: frozenset[JobId]) -> None:
         """Note all jobs that are not over."""
-        for job in {each.job for each in self._table.services.values()} - live:
+        for job in {each.job for each in self._table.services.values() if not is_shared(each.job)} - live:
             self.over(job)
 
     async def _tend(self, job: JobId, bell: asyncio.Event) -> None:
@@ -149,8 +157,9 @@ class JobLoops:
                 trouble = error
                 continue
             slot.attempts.add(attempt.name)
+            holder = Holder(slot.container, attempt.shared)
             try:
-                await self._records.write(attempt.name, slot.container)
+                await self._records.write(attempt.name, holder)
             except CorralError:
                 slot.attempts.discard(attempt.name)
                 self._grants.take_back(attempt.name)
@@ -158,11 +167,11 @@ class JobLoops:
             if attempt.phase is not Phase.PENDING or attempt.name not in self._table.attempts:  # stopped meanwhile
                 slot.attempts.discard(attempt.name)
                 self._grants.take_back(attempt.name)
-                await self._records.remove(attempt.name, slot.container)
+                await self._records.remove(attempt.name, holder)
                 continue
             if slot.key not in self._table.slots:  # its container ended meanwhile
                 self._grants.take_back(attempt.name)
-                await self._records.remove(attempt.name, slot.container)
+                await self._records.remove(attempt.name, holder)
                 continue
             attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
             attempt.assigned.set()
@@ -186,18 +195,34 @@ class JobLoops:
             if attempt.shape is not None:
                 pending.setdefault(attempt.shape, []).append(attempt)
         for service in self._table.services_of(job):
-            for name, shape in service.components.items():
-                need = self._table.needed(service, name, len(pending.pop(shape, ())))
+            if _is_used_up(service):
+                continue
+            counts: dict[SlotShape | None, int] = {shape: len(each) for shape, each in pending.items()}
+            for name, need in self._table.needed(service, counts).items():
+                pending.pop(service.components[name], None)
                 if need > service.wanted[name]:
-                    await self._services.set_count(service, name, need)
+                    await self._ask_for_more(service, name, need)
         if pending and not self._awaits_more(job):
             first = next(iter(pending.values()))[0]
             await self._new_service(job, first, {shape: len(each) for shape, each in pending.items()})
+
+    async def _ask_for_more(self, service: Service, component: str, count: int) -> None:
+        """Ask for `count` containers of a component in all.
+
+        What is still awaited is given back before: YARN takes a master's second request for a component as its only one,
+        and would give what is more now, without the rest.
+        """
+        slots = [each for each in self._table.slots_of(service) if each.component == component and not each.releasing]
+        if (awaited := service.wanted[component] - len(slots)) > 0:
+            await self._services.give_back_awaited(service, component, awaited, {each.container for each in slots})
+        await self._services.set_count(service, component, count)
 
     async def _new_service(self, job: JobId, attempt: Attempt, counts: dict[SlotShape, int]) -> None:
         """Ask YARN for a service. After a call without an answer the same name is asked for again, or taken over."""
         assert attempt.launch is not None
         number = self._numbers.get(job, 0) + 1
+        if is_shared(job):
+            counts = shapes_of_all_nodes(counts, self._nodes())
         shapes = {component_name(shape, n): shape for n, shape in enumerate(counts)}
         service = Service(
             service_name(self._settings, job, number),
@@ -212,7 +237,7 @@ class JobLoops:
         try:
             await self._services.make(service)
         except Conflict:
-            there = next((each for each in await self._services.all() if each.name == service.name), None)
+            there = await self._services.find(service.name)
             if there is None:
                 if _now() - self._refused.setdefault(service.name, _now()) > _NAME_SECONDS:
                     self._numbers[job] = number
@@ -228,7 +253,7 @@ class JobLoops:
         """Prolong the services that are needed, and give back the containers and services that are not."""
         now = _now()
         for service in [each for each in self._table.services.values() if each.job == job]:
-            if self._table.is_busy(service):
+            if self._is_busy(service):
                 service.busy_at = now
             patience = 0.0 if job in self._over else self._settings.idle_seconds
             if service.ending or now - service.busy_at > patience:
@@ -237,6 +262,13 @@ class JobLoops:
             if now - service.prolonged_at > self._settings.lifetime_seconds / _PROLONG_PARTS:
                 await self._prolong(service, now)
             await self._give_back_idle(service, now)
+            await self._give_back_awaited(service, now)
+
+    def _is_busy(self, service: Service) -> bool:
+        """Whether a service is needed. One that gets no more containers is not, for those that wait for others."""
+        if _is_used_up(service):
+            return any(self._table.has_task(each) for each in self._table.slots_of(service))
+        return self._table.is_busy(service)
 
     async def _prolong(self, service: Service, now: float) -> None:
         """Let a service's lifetime begin anew. It has most of it left, so a refusal is tried again a minute later."""
@@ -259,20 +291,49 @@ class JobLoops:
         """Give single containers back that have had no attempt for a while, unless one waits for such a container."""
         waiting = {each.shape for each in self._table.pending(service.job)}
         for slot in self._table.slots_of(service):
-            idle = not self._table.has_task(slot) and now - slot.idle_since >= self._settings.idle_seconds
+            idle = not self._table.has_task(slot) and now - slot.idle_since >= self._patience(service)
             if idle and not slot.releasing and service.components[slot.component] not in waiting:
                 await self._services.give_back(service, slot.component, slot.instance)
                 slot.releasing = True
                 slot.wake.set()
 
+    async def _give_back_awaited(self, service: Service, now: float) -> None:
+        """Ask no more for containers that YARN did not give in time, or that no attempt has awaited for a while.
+
+        A container that ended is started again by YARN. It counts as awaited until then, for the retry of its attempt.
+        """
+        pending = Counter(each.shape for each in self._table.pending(service.job))
+        for name, need in self._table.needed(service, pending).items():
+            surplus = service.wanted[name] - need
+            if surplus <= 0:
+                service.surplus_since.pop(name, None)
+            elif now - service.surplus_since.setdefault(name, now) >= self._patience(service):
+                slots = [each for each in self._table.slots_of(service) if each.component == name]
+                kept = {each.container for each in slots if not each.releasing}
+                await self._services.give_back_awaited(service, name, surplus, kept)
+                service.surplus_since[name] = now
+
+    def _patience(self, service: Service) -> float:
+        """Seconds for which a container without a task is kept."""
+        idle = self._settings.idle_seconds
+        return min(idle, IDLE_SECONDS) if is_shared(service.job) else idle
+
     def _give_up_waiting(self, job: JobId) -> None:
-        """End attempts for which YARN gave no container in time. What it gave for them is given back when idle."""
+        """End attempts for which YARN gave no container in time, and have their containers given back."""
         for attempt in self._table.pending(job):
             if _now() - attempt.since > self._settings.start_seconds:
+                for service in self._table.services_of(job):
+                    if attempt.shape is not None and (name := service.component_of(attempt.shape)):
+                        service.surplus_since[name] = float("-inf")
                 seconds = f"{self._settings.start_seconds:.0f} s"
                 cause = f": {attempt.trouble.message}" if attempt.trouble else ", see the queue's and the nodes' use"
                 attempt.container = BURIED
                 self._events.end(attempt, START_TIMEOUT, f"YARN gave no container within {seconds}{cause}")
+
+
+def _is_used_up(service: Service) -> bool:
+    """Whether a shared service has given back so many containers that another one takes its place."""
+    return is_shared(service.job) and service.returned >= MOST_RETURNED
 
 
 def _now() -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from corral.engines.kind import BuiltEngine, DoctorOptions, EngineContext, EngineKind, EngineSettings, Finding
+from corral.kernel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from corral.engines.yarn.settings import YarnSettings
@@ -103,7 +104,19 @@ class YarnOptions(EngineSettings):
         ge=0,
         le=10 * 365 * 24 * 3600,
         description="Probe each node with devices once in so many seconds, by a small container: the names, links and "
-        "faults that `nvidia-smi` tells there. 0 never probes: devices are then only numbered.",
+        "faults that `nvidia-smi` or the kernel tells there. 0 never probes: devices are then only numbered.",
+    )
+    yarn_agent_command: str = Field(
+        default="",
+        max_length=4000,
+        description="The command on the nodes that runs Corral's agent there, such as `/opt/corral/bin/corral node-agent`. "
+        "Corral adds address, node and token. YARN runs it once on each node, and the server asks it. Empty: none is run.",
+    )
+    yarn_agent_port: int = Field(
+        default=9102,
+        ge=1,
+        le=65_535,
+        description="The port of these agents, at the host that the NodeManager calls itself.",
     )
     yarn_stage_command: str = Field(
         default="",
@@ -120,6 +133,13 @@ class YarnOptions(EngineSettings):
         ge=0,
         le=86_400,
         description="Seconds for which a container without a task is kept for a retry of its job.",
+    )
+    yarn_share_mb: int = Field(
+        default=0,
+        ge=0,
+        le=65_536,
+        description="The most memory in MiB of a task that may share a YARN service with other jobs of its account, where "
+        "its job has one task and no devices: such jobs start sooner and cost no master each. 0: every job has its own.",
     )
     yarn_lifetime_seconds: int = Field(
         default=7 * 24 * 3600,
@@ -217,9 +237,21 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
         ports=parse_ports("yarn_ports", options.yarn_ports),
         silent_seconds=options.yarn_silent_seconds,
         probe_seconds=options.yarn_probe_seconds,
-        stage_command=tuple(shlex.split(options.yarn_stage_command)),
+        agent_command=_words("yarn_agent_command", options.yarn_agent_command),
+        agent_port=options.yarn_agent_port,
+        stage_command=_words("yarn_stage_command", options.yarn_stage_command),
         start_seconds=options.yarn_start_seconds,
         idle_seconds=options.yarn_idle_seconds,
+        share_memory_bytes=options.yarn_share_mb * 2**20,
         lifetime_seconds=options.yarn_lifetime_seconds,
         log_limit_bytes=context.log_limit_bytes if context else 0,
     )
+
+
+def _words(name: str, text: str) -> tuple[str, ...]:
+    """The words of a setting, as a shell takes them. Raises InvalidInput."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        reason = str(error).rstrip(".").lower()
+        raise InvalidInput("invalid-setting", f"{name} is no command: {reason}.") from None

@@ -1,4 +1,7 @@
-"""The devices of a node as the probe on it tells them: names, memory, faults, and the links between them."""
+"""The devices of a node as the probe on it tells them: names, memory, faults, and the links between them.
+
+Sources: `nvidia-smi` of NVIDIA's, the kernel's topology and `ras` counters of AMD's, the device files of Ascend's.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from typing import Final
 
 import msgspec
 
+from corral.devices import amd
 from corral.engines.yarn.slot_messages import ProbeReport
 from corral.kernel.errors import InvalidInput
 from corral.spec.errors import SpecError
+from corral.spec.link_quality import NVLINK
 from corral.spec.link_table import read_table
 
 _UUID: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -17,6 +22,10 @@ _MOST: Final = 1024
 """Devices of one node."""
 _MIB: Final = 2**20
 _MOST_MIB: Final = 2**30
+_MOST_NODES: Final = 256
+"""Processors and GPUs of one node in AMD's topology."""
+_BEST_LINK: Final = NVLINK + 32
+_UNCORRECTED: Final = re.compile(r"^ue: ([0-9]{1,9})$", re.MULTILINE)
 
 
 class ProbedDevice(msgspec.Struct, frozen=True):
@@ -46,6 +55,10 @@ def probed_node(report: ProbeReport, at: float) -> ProbedNode:
 
     Raises InvalidInput that names the line of a text that cannot be read.
     """
+    if report.vendor == "amd":
+        return _amd_node(report, at)
+    if report.vendor == "ascend":
+        return ProbedNode(at, _ascend_devices(report.devices))
     devices = _devices(report.devices)
     if not devices or not report.topology:
         return ProbedNode(at, tuple(devices))
@@ -74,6 +87,37 @@ def _devices(text: str) -> list[ProbedDevice]:
             message = f'Line {number} of nvidia-smi is "{line[:80]}", and not the device {len(found)} with five fields.'
             raise InvalidInput("bad-probe", message)
         count = int(errors[:9]) if errors.isascii() and errors.isdigit() else 0
-        fault = f"{count} uncorrectable memory errors since the driver was loaded" if count else ""
+        fault = _fault(count)
         found.append(ProbedDevice(uuid, model[:128], int(memory) * _MIB, (), fault))
     return found
+
+
+def _fault(errors: int) -> str:
+    return f"{errors} uncorrectable memory errors since the driver was loaded" if errors else ""
+
+
+def _amd_node(report: ProbeReport, at: float) -> ProbedNode:
+    """The AMD GPUs of a node, in the kernel's order."""
+    try:
+        if len({path.partition("/")[0] for path in report.files}) > _MOST_NODES:
+            raise ValueError
+        found, numbers = amd.described(report.files), amd.gpu_nodes(report.files)
+    except (ValueError, KeyError):
+        raise InvalidInput("bad-probe", "The topology of AMD's driver cannot be read.") from None
+    devices = []
+    for number, each in zip(numbers, found.devices, strict=True):
+        good = _UUID.fullmatch(each.id) and each.model.isprintable() and 0 <= each.memory_bytes <= _MOST_MIB * _MIB
+        if not good or any(quality > _BEST_LINK for quality in found.links[each.index]):
+            raise InvalidInput("bad-probe", f"AMD's driver tells a GPU {number} that none can be.")
+        errors = _UNCORRECTED.search(report.files.get(f"{number}/umc_err_count", ""))
+        fault = _fault(int(errors[1]) if errors else 0)
+        devices.append(ProbedDevice(each.id, each.model[:128], each.memory_bytes, each.cells, fault))
+    return ProbedNode(at, tuple(devices), found.links)
+
+
+def _ascend_devices(text: str) -> tuple[ProbedDevice, ...]:
+    """The NPUs of the lines `davinciN`. YARN counts them from 0, so their numbers may have no gap."""
+    names = text.split()
+    if len(names) > _MOST or names != [f"davinci{number}" for number in range(len(names))]:
+        raise InvalidInput("bad-probe", "The numbers of the Ascend NPUs do not go from 0 on without a gap.")
+    return tuple(ProbedDevice(name, "Ascend", 0) for name in names)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from corral.devices.visibility import variables, vendor
 from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slots import Attempt
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import parse_attempt_id
+from corral.model.inventory import Device
 from corral.model.launch import RuntimePlan, TaskLaunch
 
 
-def order_of(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
+def order_of(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings, host: str) -> dict[str, Any]:
     """The order: command, environment, ports, and the runtime's plan with its private files where it needs one.
 
-    `launch` is the attempt's; its slot has decided its node, its devices and the ports that it is offered.
+    `launch` is the attempt's; its slot has decided its node, its devices and the ports that it is offered. `host` is the
+    slot's address.
     """
     offers = attempt.offers or ((),) * len(launch.ports)
     order: dict[str, Any] = {
         "attempt": launch.attempt,
         "command": list(launch.command),
         "directory": launch.working_dir,
-        "env": _environment(attempt, launch, settings),
+        "env": _environment(attempt, launch, settings) | {"CORRAL_HOST": host},
         "devices": list(attempt.devices),
         "ports": [
             {"name": each.name, "count": each.count, "start": each.start, "numbers": list(numbers)}
@@ -75,11 +79,8 @@ def check_level(launch: TaskLaunch, shape: SlotShape, settings: YarnSettings) ->
 def _environment(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
     key = parse_attempt_id(launch.attempt)
     indexes = ",".join(map(str, attempt.devices))
-    visible = (
-        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": indexes} if settings.device_kind == "gpu" else {}
-    )
     return {
-        **visible,
+        **_visible(attempt.devices, launch.devices, settings),
         "HADOOP_USER_NAME": settings.hadoop_user(launch.user),  # else `hdfs://` knows only the container's system user
         **launch.env,
         "CORRAL_JOB_ID": key.job,
@@ -88,6 +89,24 @@ def _environment(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings) -
         "CORRAL_NODE": f"{settings.name}/{attempt.node}" if attempt.node else launch.node,
         "CORRAL_DEVICES": indexes,
     }
+
+
+_VENDORS: Final = {"gpu": {"nvidia", "amd"}, "npu": {"ascend"}}
+"""The vendors of each kind of device whose variables are known."""
+
+
+def _visible(numbers: Sequence[int], devices: Sequence[Device], settings: YarnSettings) -> dict[str, str]:
+    """The variables that leave a task its devices; of GPUs that no probe named, NVIDIA's.
+
+    A task without a device sees no GPU or NPU.
+    """
+    shown = [str(number) for number in numbers]
+    names = {vendor(each) for each in devices} - {""}
+    if not shown:
+        names = _VENDORS.get(settings.device_kind, set())
+    elif not names and settings.device_kind == "gpu":
+        names = {"nvidia"}
+    return {key: value for name in sorted(names) for key, value in variables(name, shown).items()}
 
 
 def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:

@@ -15,6 +15,8 @@ CREDENTIALS: Final = "slot.json"
 RUNTIME: Final = "runtime.pyz"
 WRAPPER: Final = "slot.sh"
 """The names of the files in a container's folder."""
+AGENTS: Final = "agents"
+"""What services of agents have in their names instead of a job."""
 _MIB: Final = 1024 * 1024
 _LAUNCH: Final = f"exec sh {WRAPPER} ${{COMPONENT_INSTANCE_NAME}}"
 SCRIPT: Final = f"""\

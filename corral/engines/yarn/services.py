@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote
@@ -13,6 +14,7 @@ import msgspec
 
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.service_spec import (
+    AGENTS,
     CREDENTIALS,
     RUNTIME,
     SCRIPT,
@@ -24,7 +26,7 @@ from corral.engines.yarn.service_spec import (
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Service
-from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.errors import CorralError, NotFound, Unavailable
 from corral.kernel.ids import JobId
 from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
@@ -49,6 +51,7 @@ class _Container(msgspec.Struct, frozen=True):
     """A container of a component; one that has ended is listed until another one takes its place."""
 
     id: str
+    component_instance_name: str = ""
     state: str = ""
 
 
@@ -87,6 +90,18 @@ class _Component(msgspec.Struct, frozen=True):
     resource: _Resource
     placement_policy: _Policy | None = None
     containers: tuple[_Container, ...] = ()
+    decommissioned_instances: tuple[str, ...] = ()
+
+    def awaited(self) -> list[str]:
+        """The instances that have no container, the youngest last.
+
+        A master numbers them from 0, and gives no number a second time after it was decommissioned.
+        """
+        given = {each.component_instance_name for each in self.containers if each.state not in _ENDED_CONTAINER}
+        gone = set(self.decommissioned_instances)
+        names = (f"{self.name}-{number}" for number in range(self.number_of_containers + len(gone)))
+        asked_for = [name for name in names if name not in gone][: self.number_of_containers]
+        return [name for name in asked_for if name not in given]
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -133,13 +148,49 @@ class Services:
             await self._files.ask("PUT", folder, op="SETPERMISSION", permission="755")
 
     async def all(self) -> list[Service]:
-        """Every service of this server that has not ended. Raises a CorralError."""
+        """Every service of this server's jobs that has not ended. Raises a CorralError."""
         found = []
         for app in await self._live_apps():
-            told = await self._told(app.name, app.user)
+            told = None if self._has_agents(app) else await self._told(app.name, app.user)
             if told is not None:
                 found.append(_service(app, told, self._settings))
         return found
+
+    async def of_agents(self) -> dict[str, Service | None]:
+        """Every service of this server's agents that has not ended, by name; None where its master does not answer.
+
+        Raises a CorralError when YARN does not list them.
+        """
+        found: dict[str, Service | None] = {}
+        for app in filter(self._has_agents, await self._live_apps()):
+            try:
+                told = await self._told(app.name, app.user)
+            except CorralError:
+                found[app.name] = None
+                continue
+            if told is not None:
+                found[app.name] = _service(app, told, self._settings)
+        return found
+
+    def _has_agents(self, app: _App) -> bool:
+        return app.name.startswith(f"{service_prefix(self._settings)}{AGENTS}-")
+
+    def programs(self) -> dict[str, str]:
+        """The paths in HDFS of the files that all slots run."""
+        return dict(self._programs)
+
+    async def find(self, name: str) -> Service | None:
+        """The service with this name; None when its application has ended or is not there. Raises a CorralError.
+
+        No other service is asked for: a master that is starting answers no question, and each question takes time.
+        """
+        app = next((each for each in await self._live_apps() if each.name == name), None)
+        if app is None:
+            return None
+        told = await self._told(app.name, app.user)
+        if told is None:
+            raise Unavailable("service-awaited", f"YARN lists the service {name} and does not describe it yet.")
+        return _service(app, told, self._settings)
 
     async def _live_apps(self) -> list[_App]:
         """The applications of this server's services that have not ended."""
@@ -154,12 +205,12 @@ class Services:
         """The names of this server's services whose applications have not ended. Raises a CorralError."""
         return frozenset(app.name for app in await self._live_apps())
 
-    async def make(self, service: Service, *, probe: bool = False) -> None:
+    async def make(self, service: Service, *, probe: bool = False, agent: Mapping[str, Any] | None = None) -> None:
         """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already.
 
-        The containers of a `probe` only tell the devices of their nodes, and end.
+        The containers of a `probe` only tell the devices of their nodes, and end. Those with an `agent` run it.
         """
-        files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe)}
+        files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe, agent)}
         components = {name: (shape, service.wanted[name]) for name, shape in service.components.items()}
         body = service_of(self._settings, service.name, service.queue, components, files, user=service.user, once=probe)
         await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
@@ -176,6 +227,24 @@ class Services:
         body = {"components": [{"name": component, "decommissioned_instances": [instance]}]}
         await self._yarn.ask("PUT", f"/app/v1/services/{service.name}", user=service.user, body=body)
         service.wanted[component] -= 1
+        service.returned += 1
+
+    async def give_back_awaited(self, service: Service, component: str, count: int, known: Collection[str]) -> None:
+        """Ask no more for up to `count` containers that YARN has not given. Raises a CorralError.
+
+        Nothing is given back while YARN does not list the `known` ones: a master that starts again lists none at first.
+        The instances are named, as a lower number of containers would end those that were given last.
+        """
+        told = await self._told(service.name, service.user)
+        found = next((each for each in told.components if each.name == component), None) if told else None
+        if found is None or not {each.id for each in found.containers}.issuperset(known):
+            return
+        names = found.awaited()[-count:]
+        if names:
+            body = {"components": [{"name": component, "decommissioned_instances": names}]}
+            await self._yarn.ask("PUT", f"/app/v1/services/{service.name}", user=service.user, body=body)
+            service.wanted[component] -= len(names)
+            service.returned += len(names)
 
     async def prolong(self, service: Service) -> None:
         """Let a service's lifetime begin anew. Raises a CorralError."""
@@ -212,7 +281,7 @@ class Services:
             return None
         return _read(told, _Told)
 
-    async def _write_credentials(self, service: Service, probe: bool) -> str:
+    async def _write_credentials(self, service: Service, probe: bool, agent: Mapping[str, Any] | None) -> str:
         content = {
             "url": self._settings.url,
             "certificate": self._settings.certificate,
@@ -220,6 +289,7 @@ class Services:
             "token": self._tokens.of_service(service.name),
             "stage_command": list(self._settings.stage_command),
             "probe": probe,
+            "agent": agent,
         }
         path = f"{await self._folder(service)}/{CREDENTIALS}"
         data = msgspec.json.encode(content)
@@ -267,4 +337,5 @@ def _service(app: _App, told: _Told, settings: YarnSettings) -> Service:
         )
     wanted = {each.name: each.number_of_containers for each in told.components}
     job = JobId(app.name.rpartition("-")[0].rpartition("-")[2])
-    return Service(app.name, job, app.user, app.queue, shapes, wanted)
+    returned = sum(len(each.decommissioned_instances) for each in told.components)
+    return Service(app.name, job, app.user, app.queue, shapes, wanted, returned=returned)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import struct
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput, NotFound, port_closed
 
 _QUIET_SECONDS: Final = 15.0
 """Seconds without input after which an empty line keeps proxies from cutting the answer."""
@@ -22,9 +23,13 @@ LOST: Final = 255
 class SlotSession:
     """One session: the engine's `ExecSession`, and the two streams of its slot."""
 
-    def __init__(self, identifier: str, slot: str) -> None:
-        """`slot` is the key of the slot that it runs in."""
-        self.id, self.slot = identifier, slot
+    def __init__(self, identifier: str, slot: str, port: int = 0) -> None:
+        """`slot` is the key of the slot that it runs in; `port` that of a connection."""
+        self.id, self.slot, self._port = identifier, slot, port
+        self._error = 0
+        """The system's error with which the port refused the connection."""
+        self._is_read = True
+        """Whether the client still takes output."""
         self._output: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_QUEUED)
         self._input: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_QUEUED)
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -41,17 +46,26 @@ class SlotSession:
         await self._say({"resize": [rows, columns]})
 
     async def output(self) -> AsyncIterator[bytes]:
-        """Yield the command's output until it ends."""
+        """Yield the command's output until it ends.
+
+        Raises Unavailable when nothing listens at the port of a connection.
+        """
         while (data := await self._output.get()) is not None:
             yield data
+        if self._error:
+            raise port_closed(self._port, os.strerror(self._error))
 
     async def exit_code(self) -> int:
         """Wait for the command to end and return its exit code."""
         return await asyncio.shield(self._code)
 
     async def close(self) -> None:
-        """End the command if it still runs."""
+        """End the command if it still runs. What it said and nobody took is dropped; the slot waits for nobody."""
+        self._is_read = False
+        _drain(self._output)
         if not self._code.done():
+            if self._input.full():  # it takes no more input
+                _drain(self._input)
             await self._say({"close": True})
 
     # ---- for the slot
@@ -62,10 +76,14 @@ class SlotSession:
             kind, size = data[:1], struct.unpack(">I", data[1:5])[0] if len(data) >= 5 else -1
             content, data = data[5 : 5 + size], data[5 + size :]
             if kind == b"o" and len(content) == size:
-                await self._output.put(content)
+                if self._is_read:
+                    await self._output.put(content)
             elif kind == b"x" and len(content) == size <= 4 and content.isdigit():
                 if not self._code.done():
                     self._code.set_result(int(content))
+                self.end()
+            elif kind == b"r" and self._port and len(content) == size <= 4 and content.isdigit():
+                self._error = int(content)
                 self.end()
             else:
                 raise InvalidInput("bad-frame", "A session's output comes in whole frames.")
@@ -96,15 +114,20 @@ class SlotSession:
             await self._input.put(json.dumps(said).encode() + b"\n")
 
 
+def _drain(queue: asyncio.Queue[bytes | None]) -> None:
+    while not queue.empty():
+        queue.get_nowait()
+
+
 class Sessions:
     """The sessions that are open."""
 
     def __init__(self) -> None:
         self._open: dict[str, SlotSession] = {}
 
-    def open(self, identifier: str, slot: str) -> SlotSession:
-        """Open a session in a slot."""
-        session = self._open[identifier] = SlotSession(identifier, slot)
+    def open(self, identifier: str, slot: str, port: int = 0) -> SlotSession:
+        """Open a session in a slot: a connection to a port, or a command."""
+        session = self._open[identifier] = SlotSession(identifier, slot, port)
         session._code.add_done_callback(lambda _: self._open.pop(identifier, None) and None)
         return session
 

@@ -91,12 +91,18 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds after which containers that YARN did not give are given back, and their attempts fail."""
     idle_seconds: float = 60.0
     """Seconds for which a slot without an attempt is kept for a retry."""
+    share_memory_bytes: int = 0
+    """The most memory of a task that may share a service with other jobs of its user; 0 shares none."""
     lifetime_seconds: int = 7 * 24 * 3600
     """Seconds after which YARN ends a service that no server has prolonged."""
     ports: tuple[int, int] = (20_000, 29_999)
     """The first and the last port that tasks are given on each node."""
     silent_seconds: float = 45.0
     """Seconds without a call of a slot after which YARN is asked whether its container is still there."""
+    agent_command: tuple[str, ...] = ()
+    """The words that run Corral's agent on a node; empty runs none."""
+    agent_port: int = 9102
+    """Where the agents listen, at the host that YARN calls the node by."""
     probe_seconds: int = 0
     """Seconds after which a node is probed for its devices again; 0 never probes."""
     identity: Identity = Identity()

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from corral.engines.yarn.engine import YarnEngine
-from corral.engines.yarn.slot_messages import Probed, SlotHello, SlotState
+from corral.engines.yarn.slot_messages import AgentTold, Probed, SlotHello, SlotState
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, TooLarge
 from corral.kernel.ids import AttemptId
 
@@ -44,6 +44,9 @@ class SlotApi:
                 await _answer(send, {"token": await self._engine.hello(token, identity)})
             case "POST", ["probe"]:
                 self._engine.probed(token, _decoded(await _body(receive), Probed))
+                await _answer(send, {})
+            case "POST", ["agent"]:
+                self._engine.agent_told(token, _decoded(await _body(receive), AgentTold))
                 await _answer(send, {})
             case "POST", ["sync"]:
                 state = _decoded(await _body(receive), SlotState)

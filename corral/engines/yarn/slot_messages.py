@@ -42,19 +42,43 @@ class AttemptReport(msgspec.Struct, frozen=True):
 _Printed = Annotated[str, msgspec.Meta(max_length=128 * 1024)]
 
 
+_KernelPath = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9]{1,4}/((io_links|mem_banks)/[0-9]{1,4}/)?(properties|name|umc_err_count)$")
+]
+_KernelText = Annotated[str, msgspec.Meta(max_length=8 * 1024)]
+
+
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a probe tells of the devices of its node, as the vendor's tool prints it."""
+    """What a probe tells of the devices of its node, as the vendor's tool prints it, or the kernel tells."""
 
     devices: _Printed = ""
     topology: _Printed = ""
     trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
     """Why there is nothing to tell."""
+    vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
+    files: Annotated[dict[_KernelPath, _KernelText], msgspec.Meta(max_length=10_000)] = {}
+    """The texts of AMD's kernel driver, by their paths below its topology's nodes."""
 
 
 class Probed(SlotHello, frozen=True):
     """A probe's only call."""
 
     report: ProbeReport = ProbeReport()
+
+
+class AgentReport(msgspec.Struct, frozen=True):
+    """How the agent of a node began or ended."""
+
+    state: Literal["begun", "ended"]
+    code: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
+    said: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    """The last lines that it printed."""
+
+
+class AgentTold(SlotHello, frozen=True, kw_only=True):
+    """A call about the agent of a node."""
+
+    report: AgentReport
 
 
 class SlotState(msgspec.Struct, frozen=True):

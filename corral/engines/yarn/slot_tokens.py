@@ -12,7 +12,7 @@ from typing import Final
 
 from corral.kernel.errors import Unauthenticated
 
-_SERVICE, _SLOT = "service", "slot"
+_SERVICE, _SLOT, _AGENTS = "service", "slot", "agents"
 _LONGEST: Final = 400
 """Characters of a token that are looked at."""
 
@@ -31,6 +31,10 @@ class SlotTokens:
     def of_slot(self, key: str) -> str:
         """The token of a slot; `key` names its job and container."""
         return self._signed(_SLOT, key)
+
+    def of_agent(self, server: str, node: str) -> str:
+        """The token by which the agent of a node knows the server; it admits to nothing of the server's."""
+        return self._signed(_AGENTS, f"{server}/{node}")
 
     def service(self, token: str) -> str:
         """The service that a token admits to. Raises Unauthenticated."""

@@ -7,6 +7,7 @@ to it for good. The table decides who gets what; the engine makes each decision 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -53,6 +54,8 @@ class Attempt:
     phase: Phase
     container: str = ""
     """The container that has it; `BURIED` for one that must never start."""
+    shared: str = ""
+    """Whose services it runs in, if other jobs of its user do so too; "" for those of its job alone."""
     launch: TaskLaunch | None = None
     """None when an earlier server started it."""
     shape: SlotShape | None = None
@@ -74,9 +77,14 @@ class Attempt:
     assigned: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
+    def owner(self) -> JobId:
+        """Whose services it runs in: its job's, or those of small jobs of its user."""
+        return JobId(self.shared) if self.shared else job_of(self.name)
+
+    @property
     def slot(self) -> str:
         """The key of the slot that has it."""
-        return slot_key(job_of(self.name), self.container)
+        return slot_key(self.owner, self.container)
 
 
 @dataclass(slots=True)
@@ -85,6 +93,7 @@ class Slot:
 
     service: str
     job: JobId
+    """The owner of its service."""
     component: str
     instance: str
     container: str
@@ -108,10 +117,11 @@ class Slot:
 
 @dataclass(slots=True)
 class Service:
-    """One YARN service of a job."""
+    """One YARN service of a job, or of small jobs of one user."""
 
     name: str
     job: JobId
+    """Its owner: the job, or the key of a shared service (`shared.py`)."""
     user: str
     """The Hadoop user whose service it is."""
     queue: str
@@ -124,6 +134,10 @@ class Service:
     """The last time at which its lifetime began anew."""
     looked_at: float = float("-inf")
     """The last time at which YARN was asked whether it still runs."""
+    returned: int = 0
+    """The containers that it gave back one by one."""
+    surplus_since: dict[str, float] = field(default_factory=dict)
+    """By component since when more containers are asked for than attempts have or wait for."""
     ending: bool = False
     """Whether it gets no more attempts, because it is being deleted."""
 
@@ -182,17 +196,21 @@ class SlotTable:
 
     def pending(self, job: JobId) -> list[Attempt]:
         """The job's attempts that wait for a slot, the oldest first."""
-        return [each for each in self.attempts.values() if each.phase is Phase.PENDING and job_of(each.name) == job]
+        return [each for each in self.attempts.values() if each.phase is Phase.PENDING and each.owner == job]
 
     def unended(self, job: JobId) -> int:
         """The number of the job's attempts that have not ended."""
-        return sum(each.exited is None and job_of(name) == job for name, each in self.attempts.items())
+        return sum(each.exited is None and each.owner == job for each in self.attempts.values())
 
-    def needed(self, service: Service, component: str, pending: int) -> int:
-        """The containers that a component needs: those with an attempt, those kept idle, and `pending` more."""
-        slots = [each for each in self.slots_of(service) if each.component == component and not each.releasing]
-        busy = sum(self.has_task(each) for each in slots)
-        return busy + max(len(slots) - busy, pending)
+    def needed(self, service: Service, pending: Mapping[SlotShape | None, int]) -> dict[str, int]:
+        """The containers that each component needs: those with an attempt, and those kept idle or, if more, `pending`.
+
+        All are counted at once, since a shared service has a component for each node.
+        """
+        kept = [each for each in self.slots_of(service) if not each.releasing]
+        busy = Counter(each.component for each in kept if self.has_task(each))
+        idle = Counter(each.component for each in kept) - busy
+        return {name: busy[name] + max(idle[name], pending.get(shape, 0)) for name, shape in service.components.items()}
 
     def is_busy(self, service: Service) -> bool:
         """Whether an attempt has a slot of a service, or waits for one."""

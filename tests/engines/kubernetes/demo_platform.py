@@ -49,20 +49,23 @@ train.main()
 class DemoPlatform(OnKubernetes):
     """A server on a cluster, the demo's code, and its files on the node and in the store."""
 
+    most = 2
+    """Devices that jobs held at the same time at most."""
+
     def __init__(self, folder: Path, node: KubeletNode, store: ObjectStore, chronicle: Chronicle) -> None:
         super().__init__(folder, namespace=NAMESPACE, image=IMAGE, gateway=node.gateway)
         self.node, self.store, self.chronicle = node, store, chronicle
         self.env |= {"CORRAL_RUNTIME_IMAGE": CORRAL, "CORRAL_POD_TEMPLATES": "hostPath"}
-        self._python = environment("pytorch")
+        self.python = environment("pytorch")
         node.import_tree(IMAGE, add_python(debian.debian_tree(folder / "debian")))
         node.provide(CORRAL, runtime_tree, env=CORRAL_ENV)
         self._code = folder / "code"
         shutil.copytree(ROOT / "examples" / "pytorch", self._code, ignore=shutil.ignore_patterns("__pycache__"))
         (self._code / "held.py").write_text(_HELD)
         shutil.copy(WITHOUT_COMPILER / "sitecustomize.py", self._code)
-        (packages,) = self._python.parent.glob("lib/python3*/site-packages")
+        (packages,) = self.python.parent.glob("lib/python3*/site-packages")
         if not (packages / "torch" / "__pycache__").is_dir():  # tasks cannot write compiled Python files there
-            subprocess.run([self._python / "python", "-c", _IMPORTS], check=True)
+            subprocess.run([self.python / "python", "-c", _IMPORTS], check=True)
         with gzip.open(packages / "sklearn" / "datasets" / "data" / "digits.csv.gz") as digits:
             store.put("digits/digits.csv", b"".join(digits.readlines()[:IMAGES]))
 
@@ -93,21 +96,21 @@ class DemoPlatform(OnKubernetes):
                 "AWS_ENDPOINT_URL": self.store.url,
                 "AWS_ACCESS_KEY_ID": "ada",
                 "AWS_DEFAULT_REGION": "us-east-1",
-                "PATH": f"{self._python}:/usr/bin:/bin",
+                "PATH": f"{self.python}:/usr/bin:/bin",
                 "PYTHONPATH": ".",
             },
         }
         document["roles"]["worker"] |= {
             "resources": {"cpu": 1, "memory": "2Gi", "devices": {"count": 1, "kind": "npu"}},
             "command": f"mkdir -p made && exec python held.py --epochs {epochs} {where}",
-            "kubernetes": {"podTemplate": self._mounts(name)},
+            "kubernetes": {"podTemplate": self.mounts(name)},
         }
         (self._code / f"{name}.yaml").write_text(yaml.safe_dump(document))
         return self.corral("submit", f"{name}.yaml", "-o", "name", folder=self._code).strip()
 
-    def _mounts(self, name: str) -> dict[str, Any]:
+    def mounts(self, name: str) -> dict[str, Any]:
         """The mounts: the libraries on the node, and the kept folder."""
-        environment, kept = str(self._python.parent), str(self.kept(name))
+        environment, kept = str(self.python.parent), str(self.kept(name))
         mounts = [
             {"name": "libraries", "mountPath": environment, "readOnly": True},
             {"name": "kept", "mountPath": "/kept"},

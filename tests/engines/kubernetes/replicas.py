@@ -19,15 +19,17 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
 import psycopg
 
 from corral import supervisor
+from corral.runtime.task_processes import lives
 from tests.endtoend.platform import CORRAL, Job
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.engines.kubernetes.test_testbed import until
 from tests.reserved import free_port
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
 from tests.testbeds.kubernetes.kwok import ENDS_AFTER
@@ -53,6 +55,8 @@ class Killable(OnKubernetes):
                 os.kill(there[name], signal.SIGSTOP)
         for pid in there.values():
             os.kill(pid, signal.SIGKILL)
+        # A killed process lives until it runs once more, and on a busy machine the next server would find it there.
+        until(lambda: not any(map(lives, there.values())) or None, "end of the killed processes")
 
 
 class Replica(Killable):
@@ -248,6 +252,11 @@ class Census(_Watched):
     def of(self, job: str) -> list[int]:
         """The number of pods under each name of a job: `[1]` is one task, started once."""
         return [len(uids) for name, uids in list(self.uids.items()) if job in name]
+
+    def has_seen(self, jobs: Iterable[str]) -> None:
+        """Wait until a pod of each job was seen: the watch may tell of the last ones after their jobs have ended."""
+        wanted = list(jobs)
+        until(lambda: all(self.of(job) for job in wanted) or None, "a pod of each job in the census")
 
     def _see(self, pod: dict[str, Any]) -> None:
         self.uids[pod["metadata"]["name"]].add(pod["metadata"]["uid"])

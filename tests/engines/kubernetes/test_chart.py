@@ -294,6 +294,13 @@ def test_the_node_agent_runs_with_its_token_on_each_node(helm: Helm) -> None:
     addresses = ["--amd-exporter", "http://amd:5000/metrics", "--node-exporter", "http://node:9100/metrics"]
     assert command[-4:] == addresses
     assert pod["volumes"][0]["secret"]["secretName"] == "corral-agent"
+    checks = {"checks": "/etc/corral/checks-of-nodes", "checkSeconds": 30}
+    (checked,) = helm.render(merged(TRIAL, merged(AGENT, {"nodeAgent": checks}))).of("DaemonSet")
+    made = checked["spec"]["template"]["spec"]
+    mounts = made["containers"][0]["volumeMounts"]
+    assert made["containers"][0]["command"][-4:] == ["--checks", "/etc/corral/checks", "--check-seconds", "30"]
+    assert mounts[-1] == {"name": "checks", "mountPath": "/etc/corral/checks", "readOnly": True}
+    assert made["volumes"][-1]["hostPath"] == {"path": "/etc/corral/checks-of-nodes", "type": "DirectoryOrCreate"}
 
 
 @pytest.mark.parametrize(

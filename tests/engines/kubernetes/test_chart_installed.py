@@ -245,10 +245,10 @@ def test_an_object_becomes_a_job(server: Installed, node: KubeletNode, tmp_path:
     file = tmp_path / "job.json"
     file.write_text(json.dumps(one("object", "true", role=here(node))))
     server.plane.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=server.corral("convert", str(file)))
-    words = ["-n", NAMESPACE, "wait", "--for=condition=Complete", "--timeout=90s", "unifiedjob/object"]
+    words = ["-n", NAMESPACE, "wait", "--for=condition=Complete", "--timeout=300s", "unifiedjob/object"]
     done = server.plane.kubectl(*words, check=False)
     assert done.returncode == 0, done.stderr + server.story()
-    server.plane.kubectl("delete", "-n", NAMESPACE, "--timeout=60s", "unifiedjob/object")
+    server.plane.kubectl("delete", "-n", NAMESPACE, "--timeout=300s", "unifiedjob/object")
 
 
 def test_the_device_plugin_of_the_chart_publishes_what_it_was_told(server: Installed, node: KubeletNode) -> None:
@@ -287,7 +287,9 @@ def test_losing_the_pod_that_leads_loses_nothing(server: Installed, node: Kubele
     server.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{leading}?gracePeriodSeconds=1")
     other = next(name for name in before if name != leading)
     until(lambda: server.led(other) > epoch or None, "lead of the other pod")
-    until(lambda: all(ready(pod) for pod in server.server_pods()) or None, "two servers that are ready", seconds=240)
+    until(
+        lambda: [ready(pod) for pod in server.server_pods()] == [True, True] or None, "two ready servers", seconds=240
+    )
     server.forward()
     server.corral("exec", job["id"], "main-0", "--", "touch", "/tmp/go")
     assert server.ended(job)["state"] == "succeeded", server.story()

@@ -135,7 +135,7 @@ def test_promtool_and_lint_take_what_is_made(helm: Helm, tmp_path: Path, values:
     made = Made(helm.render(values), tmp_path / "made", "")
     said = made.checked("check", "config", str(made.folder / "configuration/prometheus.yml"))
     rules = 2 if values is WHOLE else 1
-    assert f"{rules} rule files found" in said and "11 rules found" in said
+    assert f"{rules} rule files found" in said and "12 rules found" in said
     made.checked("check", "web-config", str(made.folder / "secret/web.yml"))
 
 

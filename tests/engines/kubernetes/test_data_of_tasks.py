@@ -13,17 +13,22 @@ import httpx2
 import pytest
 import yaml
 
+from tests.conftest import IN_CI
+from tests.endtoend import opened_services, several_services
 from tests.endtoend.forwarding import forwarded, read
 from tests.endtoend.platform import one
 from tests.engines.kubernetes.object_store import object_store, relayed
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
+from tests.frameworks.environments import cache_folder, environment
+from tests.frameworks.notebook_visits import is_opened_and_tells_that_somebody_works_in_it
 from tests.reserved import free_port
 from tests.runtime.event_files.encoder import NAME, scalars
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, runtime_tree
+from tests.testbeds.vscode import packages
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.timeout(300)]
 NAMESPACE = "data"
@@ -203,6 +208,58 @@ def test_what_a_pod_serves_is_reached_and_files_are_copied_through_the_api_serve
     assert server.ended(job)["state"] == "stopped"
 
 
+def test_a_service_of_a_pod_is_opened_in_the_browser_until_its_job_ends(server: WithData, here: dict[str, Any]) -> None:
+    role = {**here, "image": CORRAL, "ports": opened_services.PORTS}
+    command = ["python3", "-c", opened_services.PROGRAM]
+    opened_services.is_used_until_its_job_ends(server, one("served", command, role=role))
+
+
+@pytest.fixture
+def installed(server: WithData) -> Iterator[list[dict[str, str]]]:
+    """Storages with the programs of this machine that no image has, at their paths here, and one with what jobs write."""
+    (server.disk / "kept").mkdir(exist_ok=True)
+    places = {"environments": (cache_folder(), cache_folder()), "programs": (Path("/usr/bin"), Path("/machine"))}
+    places["kept"] = (server.disk / "kept", Path("/kept"))
+    documents = [
+        {"kind": "Storage", "name": name, "type": "folder", "path": str(path)} for name, (path, _) in places.items()
+    ]
+    server.corral("apply", "-", given=yaml.safe_dump_all(documents))
+    yield [{"name": name, "mountPath": str(at)} for name, (_, at) in places.items()]
+    for name in places:
+        server.corral("delete", f"storage/{name}")
+
+
+@pytest.mark.frameworks
+def test_the_buttons_of_a_job_open_the_services_of_a_pod_in_a_browser(
+    server: WithData, here: dict[str, Any], installed: list[dict[str, str]]
+) -> None:
+    if reason := packages.missing():
+        pytest.fail(reason) if IN_CI else pytest.skip(reason)
+    node = f"/machine/{Path(packages.program()[0]).name}"
+    programs = environment("tensorboard")
+    role = {
+        **here,
+        "resources": {"cpu": "0.9", "memory": "1Gi"},
+        "image": CORRAL,
+        "env": {"PATH": f"{programs}:/usr/bin:/bin"},
+        "ports": several_services.PORTS,
+    }
+    command = several_services.command("python3", folder="/tmp/served", written="/kept", node=node)
+    document = one("several", command, role=role, storages=installed, workingDir="/kept")
+    several_services.are_opened_by_their_buttons(server, document, keeps=True)
+
+
+@pytest.mark.frameworks
+def test_a_notebook_in_a_pod_is_opened_and_tells_that_somebody_works_in_it(
+    server: WithData, here: dict[str, Any], installed: list[dict[str, str]]
+) -> None:
+    env = {"PATH": f"{environment('notebook')}:/usr/bin:/bin", "HOME": "/tmp", "PYTHONPATH": ""}
+    role = {**here, "resources": {"cpu": "0.9", "memory": "1Gi"}, "image": CORRAL, "env": env}
+    document = one("lab", "", role=role, framework="notebook", idle="1h", storages=installed)
+    del document["roles"]["main"]["command"]
+    is_opened_and_tells_that_somebody_works_in_it(server, document)
+
+
 def _read(address: str) -> bytes | None:
     try:
         return read(address)
@@ -292,6 +349,33 @@ def test_storages_are_mounted_by_what_their_documents_declare(server: WithData, 
     user = job["user"]
     assert (server.disk / "homes" / user / "own").read_text() == "a\n"
     assert (server.disk / "claimed" / user / "own").read_text() == "b\n"
+
+
+def test_event_files_on_a_mount_of_the_task_are_curves_and_closed_ones_are_not(
+    server: WithData, here: dict[str, Any]
+) -> None:
+    now = time.time()
+    data = {
+        tag: base64.b64encode(scalars((now - 40, tag, 0.5), (now - 1, tag, 0.25))).decode() for tag in ("loss", "own")
+    }
+    (server.disk / "runs").mkdir()
+    document = {"kind": "Storage", "name": "runs", "type": "folder", "path": f"{server.disk}/runs", "share": False}
+    server.corral("apply", "-", given=yaml.safe_dump(document))
+    script = "; ".join(
+        [
+            "mkdir -p /data/out/a /data/out/b",
+            f"echo {data['loss']} | base64 -d >/data/out/a/{NAME}",
+            f"umask 077; echo {data['own']} | base64 -d >/data/out/b/{NAME}",
+        ]
+    )
+    storages = [{"name": "runs", "mountPath": "/data"}]
+    report = {"tensorboard": ["/data/out", "/image"]}
+    job = server.ran(one("mounted", script, role=here, storages=storages, report=report))
+    assert job["state"] == "succeeded", server.log(job)
+    (found,) = until(lambda: server.client.series(job=job["id"])["items"] or None, "curve")
+    assert (found["labels"]["run"], found["labels"]["tag"]) == ("data/out/a", "loss")
+    assert [value for value in found["mean"] if value is not None] == [0.5, 0.25]
+    assert "corral: the event files in /image are in the image, where they are not seen" in server.log(job)
 
 
 def test_what_a_storage_has_in_a_bucket_is_copied_beside_the_task(

@@ -9,16 +9,18 @@ import signal
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
 from corral.engines.local import processes
 from tests.engines.kubernetes.chronicle import Chronicle
-from tests.engines.kubernetes.demo_platform import IMAGES, KEY, NAMESPACE, DemoPlatform
+from tests.engines.kubernetes.demo_platform import IMAGE, IMAGES, KEY, NAMESPACE, DemoPlatform
 from tests.engines.kubernetes.object_store import object_store, relayed
 from tests.engines.kubernetes.test_claims_on_a_kubelet import managed
 from tests.engines.kubernetes.test_device_plugin_on_a_node import Plugin
 from tests.engines.kubernetes.test_testbed import until
+from tests.engines.slow_jobs import gang, looked_into
 from tests.reserved import free_port
 from tests.testbeds import debian
 from tests.testbeds.kubernetes.controlplane import ControlPlane
@@ -61,7 +63,7 @@ def platform(
     control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
     account = chronicle.told()
     assert chronicle.faults == []
-    assert account.twice == [] and account.most == 2
+    assert account.twice == [] and account.most == made.most
 
 
 @pytest.fixture
@@ -118,7 +120,7 @@ def test_a_killed_container_has_the_gang_tried_again_from_its_checkpoint(demo: D
         if any("held.py" in word for word in processes.arguments(pid)):
             with contextlib.suppress(ProcessLookupError):  # it may have ended with another process
                 os.kill(pid, signal.SIGKILL)
-    demo.until(job, lambda now: now["attempt"] == 1 and now["state"] == "running")
+    demo.until(job, lambda now: now["attempt"] == 1 and now["tasks"]["running"] == len(WORKERS))
     assert len(set(demo.devices(job).values())) == 2
     demo.go_on("killed")
     ended = demo.ended(job)
@@ -159,3 +161,15 @@ def test_a_stopped_job_gives_its_claim_and_devices_back(demo: DemoPlatform, plug
     until(lambda: not demo.plane.request("GET", CLAIMS)["items"] or None, "end of the claim")
     until(lambda: not plugin.entries() or None, "end of the driver's entry")
     until(lambda: demo.pods() == [] or None, "end of all pods")
+
+
+def test_why_a_gang_is_slow_or_hangs_is_told_and_its_node_is_measured(
+    demo: DemoPlatform, plugin: Plugin, tmp_path: Path
+) -> None:
+    """The image lacks PyTorch and Corral's runtime: the libraries are a mount, the runtime is beside the task."""
+    hang = demo.kept("slow") / "hang"
+    resources = {"cpu": 1, "memory": "2Gi", "devices": {"count": 1, "kind": "npu"}}
+    role = {"image": IMAGE, "resources": resources, "kubernetes": {"podTemplate": demo.mounts("slow")}}
+    demo.most = len(plugin.devices())  # a benchmark takes all of its node
+    job = gang("slow", demo.python / "python", "/kept/hang", **role)
+    looked_into(demo, job, hang, tmp_path / "suite.yaml", [f"kubernetes/{demo.node.name}"], "--image", IMAGE)

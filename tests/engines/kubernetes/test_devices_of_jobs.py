@@ -20,7 +20,9 @@ NAMESPACE = "asking"
 
 
 @pytest.fixture(scope="module")
-def server(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnKubernetes]:
+def platform(
+    control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OnKubernetes]:
     """A server with one node of eight named devices under two PCIe switches, and one of eight counted ones."""
     alone = kwok.add_nodes(1, prefix="alone", devices=0, describe=managed, taints=[TAINT])
     shared = kwok.add_nodes(1, prefix="common", describe=lambda index: {"labels": {"nvidia.com/gpu.product": "h100"}})
@@ -35,6 +37,13 @@ def server(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.Tem
     withdraw(control_plane, alone)
     for name in (*alone, *shared):
         control_plane.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def server(platform: OnKubernetes) -> Iterator[OnKubernetes]:
+    """The same server for each test, with the former test's jobs removed, also if that test failed."""
+    yield platform
+    platform.clear()
 
 
 def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
@@ -71,8 +80,7 @@ def devices(pod: dict[str, Any], claims: dict[str, Any]) -> list[str]:
 
 
 def running(server: OnKubernetes, document: dict[str, Any]) -> Any:
-    job = server.submit(document)
-    return server.until(job, lambda now: now["state"] == "running")
+    return server.all_run(server.submit(document))
 
 
 def stop(server: OnKubernetes, job: Any) -> None:

@@ -45,11 +45,13 @@ async def test_a_pod_goes_when_its_log_is_archived(
     control_plane: ControlPlane, kubelet_node: KubeletNode, namespace: str, tmp_path: Path
 ) -> None:
     remote = Moody()
-    task = launch(kubelet_node.name, "sh", "-c", "echo kept; sleep 1; echo and this")
+    script = "echo kept; until [ -e /tmp/go ]; do sleep 0.1; done; echo and this"
+    task = launch(kubelet_node.name, "sh", "-c", script)
     async with Harness(control_plane, namespace, tmp_path / "one", archive=remote.archive()) as one:
         await one.engine.start(task)
         await one.started(task.attempt)
         remote.away = True
+        await until(lambda: _did(one, task.attempt, "touch", "/tmp/go"))
         assert (await one.exited(task.attempt)).code == 0, "no end waits for the archive"
         await one.engine.forget([task.attempt])
         await one.engine.forget([task.attempt])
@@ -97,7 +99,7 @@ async def test_a_stop_leaves_the_grace_and_keeps_the_last_words(at: Harness, kub
         await at.engine.start(task)
         await at.started(task.attempt)
         await until(lambda: "ready" in at.log(task.attempt))
-        await at.engine.stop(task.attempt, grace_seconds=20)
+        await at.engine.stop(task.attempt, grace_seconds=60)
         assert (await at.exited(task.attempt)).code == 0
         assert at.log(task.attempt) == "ready\nsaving\nsaved\n"
 

@@ -36,7 +36,7 @@ def ran(shell: tuple[str, ...], *argv: str, given: bytes = b"") -> tuple[int | N
     """The reported code and the output of a command under a shell."""
     report = ExitReport()
     done = subprocess.run(
-        [*shell, *report.words(argv, tty=False)[1:]], input=given, capture_output=True, check=False, timeout=60
+        [*shell, *report.words(argv, tty=False)[1:]], input=given, capture_output=True, check=False, timeout=250
     )  # fmt: skip
     said = report.feed(done.stdout) + report.rest()
     assert report.begun and done.stderr == b"" and done.returncode == report.code

@@ -12,6 +12,7 @@ import pytest
 
 from corral.engines.kubernetes.pods.exit_codes import pod_exit, start_failure
 from corral.engines.kubernetes.watch.pod_structs import Pod
+from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
@@ -97,15 +98,15 @@ def test_each_way_not_to_start_is_told(control_plane: ControlPlane, kubelet_node
 def test_a_pod_that_is_deleted_while_it_runs_ends_with_what_killed_it(
     control_plane: ControlPlane, kubelet_node: KubeletNode, namespace: str
 ) -> None:
-    body = spec(
-        task("sh", "-c", "trap 'exit 9' TERM; while true; do sleep 0.1; done"), terminationGracePeriodSeconds=20
-    )
-    held = {**body}
-    make(control_plane, namespace, kubelet_node.name, "doomed", held)
+    script = "trap 'exit 9' TERM; echo ready; while true; do sleep 0.1; done"
+    body = spec(task("sh", "-c", script), terminationGracePeriodSeconds=60)
+    make(control_plane, namespace, kubelet_node.name, "doomed", body)
     path = f"/api/v1/namespaces/{namespace}/pods/doomed"
     finalizer = {"metadata": {"finalizers": ["corral.dev/test"]}}
     control_plane.request("PATCH", path, finalizer, content="application/merge-patch+json")
     seen(control_plane, namespace, "doomed", lambda pod: pod.status.phase == "Running")
+    said = ("logs", "--namespace", namespace, "doomed")
+    until(lambda: "ready" in control_plane.kubectl(*said).stdout or None, "word that the signal is waited for")
     control_plane.request("DELETE", path)
     try:
         end = pod_exit(seen(control_plane, namespace, "doomed", lambda pod: pod_exit(pod) is not None), gone=True)

@@ -71,6 +71,7 @@ def test_nothing_is_lost_and_nothing_is_doubled(server: Killable, control_plane:
             kill(server, what)
         until(lambda: not stream.busy or None, "end of the stream", seconds=240)
         states = [server.ended(job)["state"] for job in stream.jobs]
+        census.has_seen(stream.jobs)
     assert len(stream.jobs) + len(stream.refused) == JOBS
     assert len(stream.jobs) > JOBS // 2, "most were taken in spite of it all"
     assert set(states) == {"succeeded"}

@@ -106,6 +106,6 @@ def test_both_run_confined_and_ask_for_the_password(
 
     until(read, "reading of both by Prometheus, and of no server", seconds=120)
     rules = asked("http://127.0.0.1:9090/api/v1/rules", "with")["data"]["groups"]
-    assert [(group["name"], len(group["rules"])) for group in rules] == [("corral", 11)]
+    assert [(group["name"], len(group["rules"])) for group in rules] == [("corral", 12)]
     assert (kubelet_node.home / "monitoring/prometheus/wal").stat().st_uid == USER
     assert (kubelet_node.home / "monitoring/alertmanager").stat().st_uid == USER

@@ -56,7 +56,7 @@ def pair(
         replicas[1].up()
         yield Pair(list(replicas), database)
     finally:
-        control_plane.kubectl("delete", "cjob", "-n", TEAM, "--all", "--timeout=60s", check=False)
+        control_plane.kubectl("delete", "cjob", "-n", TEAM, "--all", "--timeout=150s", check=False)
         for replica in replicas:
             replica.client.close()
             replica.run("down", "--data", str(replica.data))
@@ -99,6 +99,7 @@ def test_objects_become_jobs_while_the_lead_moves(pair: Pair, control_plane: Con
         until(lambda: len(in_phase(plane, "succeeded")) >= len(stream.jobs) or None, "the end of all", seconds=120)
         objects = plane.request("GET", OBJECTS)["items"]
         jobs = {each["metadata"]["name"]: each["status"]["jobId"] for each in objects}
+        census.has_seen(jobs.values())
         assert {name: census.of(job) for name, job in jobs.items()} == {name: [1] for name in stream.jobs}
     assert len(set(jobs.values())) == len(stream.jobs)
     for each in objects:
@@ -107,7 +108,7 @@ def test_objects_become_jobs_while_the_lead_moves(pair: Pair, control_plane: Con
     named = [job["name"] for job in heir.client.jobs(limit=500)["items"] if job["name"] in jobs]
     assert sorted(named) == sorted(jobs), "each object has one job"
     plane.request("DELETE", OBJECTS)
-    until(lambda: plane.request("GET", OBJECTS)["items"] == [] or None, "end of all objects", seconds=60)
+    until(lambda: plane.request("GET", OBJECTS)["items"] == [] or None, "end of all objects")
     if lost:
         victim.up_again()
 

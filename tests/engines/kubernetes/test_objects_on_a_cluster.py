@@ -44,7 +44,7 @@ class WithObjects(OnKubernetes):
             found: Object = self.plane.request("GET", self.path(name, namespace))
             return found if holds(found) else None
 
-        return until(look, f"object {name} as wanted", seconds=90)
+        return until(look, f"object {name} as wanted", seconds=150)
 
     def doctor(self, kubeconfig: Path | None = None) -> list[str]:
         """The bad findings of `corral doctor` about objects."""
@@ -65,15 +65,16 @@ class WithObjects(OnKubernetes):
         return dict(self.client.job(found["status"]["jobId"]))
 
     def remove(self, name: str) -> None:
-        self.plane.kubectl("delete", "cjob", "-n", TEAM, name, "--timeout=60s")
+        self.plane.kubectl("delete", "cjob", "-n", TEAM, name, "--timeout=150s")
 
     def pods_of(self, found: Object) -> list[Object]:
         """The pods of an object's job."""
         return self.pods({"id": found["status"]["jobId"]})
 
     def end_job(self, found: Object) -> None:
-        """Make kwok end every pod of an object's job."""
+        """Make kwok end every pod of an object's job, once all of them run."""
         job = found["status"]["jobId"]
+        self.all_run(job)
         self.end_pods(chosen=lambda labels: labels["corral.dev/job"] == job)
 
 
@@ -153,7 +154,7 @@ def server(defined: WithObjects) -> Iterator[WithObjects]:
 
 def remove_all(server: WithObjects) -> None:
     for namespace in (TEAM, NOBODY):
-        server.plane.kubectl("delete", "cjob", "-n", namespace, "--all", "--timeout=60s")
+        server.plane.kubectl("delete", "cjob", "-n", namespace, "--all", "--timeout=150s")
     until(lambda: server.pods() == [] or None, "end of all pods")
 
 
@@ -192,7 +193,7 @@ def test_an_applied_document_runs_and_its_object_tells_how_it_went(server: WithO
     assert (job["name"], job["user"], job["state"]) == ("plain", getpass.getuser(), "running")
     server.end_job(running)
     ended = server.phase("plain", "succeeded")
-    server.plane.kubectl("wait", "-n", TEAM, "--for=condition=Complete", "cjob/plain", "--timeout=60s")
+    server.plane.kubectl("wait", "-n", TEAM, "--for=condition=Complete", "cjob/plain", "--timeout=150s")
     assert ended["status"]["exit"]["code"] == 0
     ended = server.seen("plain", lambda found: not found["spec"]["replicaSpec"].get("targetReplicas"))
     shown = server.plane.kubectl("get", "cjob", "-n", TEAM, "plain").stdout
@@ -347,7 +348,7 @@ def test_a_deleted_namespace_goes_once_its_jobs_are_over(server: WithObjects) ->
     server.plane.add_namespace(f"{TEAM}-b")
     server.apply(document("within"), namespace=f"{TEAM}-b")
     found = server.seen("within", lambda found: found.get("status", {}).get("jobId"), namespace=f"{TEAM}-b")
-    server.plane.kubectl("delete", "namespace", f"{TEAM}-b", "--timeout=90s")
+    server.plane.kubectl("delete", "namespace", f"{TEAM}-b", "--timeout=150s")
     assert server.client.job(found["status"]["jobId"])["state"] == "stopped"
 
 
@@ -388,7 +389,7 @@ def test_an_external_job_is_run_by_somebody_elses_controller(server: WithObjects
             found: Object = server.plane.request("GET", server.path("outside"))
             return found if holds(found) else None
 
-        return until(look, "object outside as wanted", seconds=90)
+        return until(look, "object outside as wanted", seconds=150)
 
     running = controlled(lambda found: found["status"]["phase"] == "running")
     assert {node: count for node, count in running["status"]["external"]["replicas"].items() if count} == targets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,7 @@ from corral.engines.kubernetes.pods.runtime import Runtimes
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.model.launch import RuntimePlan, TaskLaunch
+from corral.model.launch import PortRequest, RuntimePlan, TaskLaunch
 from corral.storage.log_files import LogStore
 from tests.engines.kubernetes.empty_cluster import EmptyCluster
 from tests.engines.kubernetes.virtual_time import virtually
@@ -37,6 +38,8 @@ class Cluster:
     def __init__(self, refused: Mapping[str, CorralError]) -> None:
         self.refused = refused
         self.secrets: set[str] = set()
+        self.plan: Mapping[str, Any] = {}
+        """What the runtime of the last pod is given."""
 
     async def ask(self, call: Call, body: Mapping[str, Any] | None = None, **_: Any) -> bytes:
         if error := self.refused.get(f"{call.verb} {call.resource.plural}"):
@@ -44,6 +47,7 @@ class Cluster:
         if call.resource.plural == "secrets" and call.verb == "create":
             assert body is not None
             self.secrets.add(body["metadata"]["name"])
+            self.plan = msgspec.json.decode(base64.b64decode(body["data"]["plan"]))
         if call.resource.plural == "secrets" and call.verb == "delete":
             if call.name not in self.secrets:
                 raise NotFound("kubernetes-not-found", "no such Secret")
@@ -51,8 +55,8 @@ class Cluster:
         return msgspec.json.encode({"metadata": {"name": pod_name(FIRST), "uid": "u1"}})
 
 
-def creator(cluster: Cluster) -> PodCreator:
-    calls, runtimes = cast(PodCalls, cluster), Runtimes(None)
+def creator(cluster: Cluster, *, image: str = "") -> PodCreator:
+    calls, runtimes = cast(PodCalls, cluster), Runtimes(None, image=image)
     owned_objects = OwnedObjects(calls, SETTINGS, runtimes, lambda: frozenset({FIRST}))
     return PodCreator(calls, SETTINGS, cast(ClaimAllocator, None), runtimes, owned_objects)
 
@@ -66,6 +70,19 @@ async def test_a_task_that_starts_keeps_what_only_it_may_know() -> None:
     result = await creator(cluster).create(launch(), "a")
     assert result.pod is not None and result.end is None
     assert cluster.secrets == {pod_name(FIRST)}
+
+
+async def test_the_container_beside_a_notebook_knows_the_port_at_which_it_is_asked_whether_somebody_works_in_it() -> (
+    None
+):
+    cluster = Cluster({})
+    runtime = RuntimePlan(notebook="/proxy/job/worker-0/notebook/")
+    ports, env = (PortRequest("notebook"),), {"JUPYTER_TOKEN": "$(secret:notebook)"}
+    task = TaskLaunch(FIRST, "ada", "kubernetes/a", ("jupyter",), env, ports=ports, runtime=runtime)
+    await creator(cluster, image="corral:1").create(task, "a")
+    assert cluster.plan["notebook"] == runtime.notebook
+    known = {name: cluster.plan["env"][name] for name in ("CORRAL_PORT_NOTEBOOK", "JUPYTER_TOKEN")}
+    assert known == {"CORRAL_PORT_NOTEBOOK": str(SETTINGS.first_port), "JUPYTER_TOKEN": "$(secret:notebook)"}
 
 
 @pytest.mark.parametrize("what", ["create pods", "patch secrets"])

@@ -89,7 +89,7 @@ def nodes(kwok: Kwok, control_plane: ControlPlane) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def server(
+def platform(
     control_plane: ControlPlane, nodes: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OnKubernetes]:
     control_plane.add_namespace(NAMESPACE)
@@ -101,6 +101,13 @@ def server(
     control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 
+@pytest.fixture
+def server(platform: OnKubernetes) -> Iterator[OnKubernetes]:
+    """The same server for each test, with the former test's jobs removed, also if that test failed."""
+    yield platform
+    platform.clear()
+
+
 def gang(name: str, replicas: int = 2, **fields: Any) -> dict[str, Any]:
     role = {"replicas": replicas, "resources": {"cpu": "1", "devices": 8}, "command": "train"}
     return {"name": name, "framework": "shell", "roles": {"worker": role}, **fields}
@@ -108,7 +115,7 @@ def gang(name: str, replicas: int = 2, **fields: Any) -> dict[str, Any]:
 
 def test_a_gang_gets_whole_nodes_and_succeeds(server: OnKubernetes, nodes: list[str]) -> None:
     job = server.submit(gang("both"))
-    server.until(job, lambda now: now["state"] == "running")
+    server.all_run(job)
     assert sorted(pod["spec"]["nodeName"] for pod in server.pods(job)) == sorted(nodes)
     server.end_pods()
     assert server.ended(job)["state"] == "succeeded"
@@ -121,7 +128,7 @@ def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_
     small = {"replicas": 1, "resources": {"cpu": "1", "devices": 8}, "command": "write"}
     large = {**small, "resources": {"cpu": "1", "devices": 8, "disk": "300Gi"}}
     job = server.submit({"name": "writers", "framework": "shell", "roles": {"small": small, "large": large}})
-    server.until(job, lambda now: now["state"] == "running")
+    server.all_run(job)
     given = {
         pod["metadata"]["labels"]["corral.dev/role"]: [
             pod["spec"]["containers"][0]["resources"][kind]["ephemeral-storage"] for kind in ("requests", "limits")
@@ -142,7 +149,7 @@ def test_a_gang_that_fits_no_rack_is_refused_and_told_why(server: OnKubernetes) 
 
 def test_a_killed_server_finds_its_pods_and_their_ends(server: OnKubernetes) -> None:
     job = server.submit(gang("survivor"))
-    server.until(job, lambda now: now["state"] == "running")
+    server.all_run(job)
     before = sorted(pod["metadata"]["uid"] for pod in server.pods(job))
     server.kill_control()
     server.end_pods()
@@ -154,7 +161,7 @@ def test_a_killed_server_finds_its_pods_and_their_ends(server: OnKubernetes) -> 
 
 def test_a_pod_deleted_by_hand_is_tried_again(server: OnKubernetes) -> None:
     job = server.submit(gang("retried", replicas=1))
-    server.until(job, lambda now: now["state"] == "running")
+    server.all_run(job)
     (pod,) = server.pods(job)
     server.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}")
     old = pod["metadata"]["uid"]

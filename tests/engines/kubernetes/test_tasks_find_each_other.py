@@ -59,7 +59,7 @@ if rank == 0:
         peer, address = listening.accept()
         print("met", peer.recv(100).decode(), flush=True)
 else:
-    for _ in range(300):
+    for _ in range(3000):
         try:
             with socket.create_connection((os.environ["MASTER_ADDR"], port)) as peer:
                 peer.sendall(f"rank {rank} of {os.environ['WORLD_SIZE']}".encode())

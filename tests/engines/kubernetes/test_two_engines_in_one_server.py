@@ -40,7 +40,7 @@ class OnBoth(OnKubernetes):
         pods = self.submit(on_devices("pods", 8, replicas=2))
         here = self.submit(on_devices("here", HERE, command="echo ready; while [ ! -e done ]; do sleep 0.1; done"))
         for job in (pods, here):
-            self.until(job, lambda now: now["state"] == "running")
+            self.all_run(job)
         self.printed(here, "main-0", "ready")
         return pods, here
 

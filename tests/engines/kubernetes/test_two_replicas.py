@@ -93,6 +93,7 @@ def all_succeeded_once(by: Replica, stream: Stream, census: Census) -> None:
     """Every accepted job has succeeded, and each had exactly one pod."""
     stream.end()
     assert {by.ended(job)["state"] for job in stream.jobs} == {"succeeded"}
+    census.has_seen(stream.jobs)
     pods = {job: census.of(job) for job in stream.jobs}
     assert pods == {job: [1] for job in stream.jobs}
 

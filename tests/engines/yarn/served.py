@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.error import HTTPError
 
-from corral.client import Client
 from tests.endtoend.platform import Job, Platform
 from tests.reserved import free_port
 from tests.testbeds.hadoop.yarn import Yarn
@@ -48,21 +49,23 @@ class OnYarn(Platform):
         """Wait until a job has ended; returns it."""
         return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=PATIENCE))
 
-    def token(self, user: str) -> str:
-        """A token of a new account."""
-        self.corral("users", "add", user)
-        link = self.corral("users", "link", user).strip().partition("#link=")[2]
-        with Client(self.url) as client:
-            return str(client.login(link=link)["token"])
-
     def credentials(self, app: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """What the containers of a service are given, and the permissions of that file."""
         home = f"/user/{app['user']}/.corral"
         servers = self.yarn.hdfs.names(home)  # other tests' servers have theirs beside it
-        own = next(name for name in servers if app["name"] in self.yarn.hdfs.names(f"{home}/{name}"))
+        own = next(name for name in servers if app["name"] in self._files(f"{home}/{name}"))
         file = f"{home}/{own}/{app['name']}/slot.json"
         status = self.yarn.hdfs.ask("GET", file, "GETFILESTATUS")["FileStatus"]
         return dict(self.yarn.hdfs.ask("GET", file, "OPEN")), str(status["permission"])
+
+    def _files(self, folder: str) -> list[str]:
+        """The names in a folder; none where another server has removed its own."""
+        try:
+            return self.yarn.hdfs.names(folder)
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            return []
 
     def apps(self) -> list[dict[str, Any]]:
         """The applications of this server's jobs that YARN runs; those of other tests' servers may still end there."""
@@ -116,10 +119,11 @@ def agents_of(attempt: str) -> list[int]:
     found = []
     for pid in processes(lambda words: b"slot.json" in words):
         children = Path(f"/proc/{pid}/task")
-        for thread in children.glob("*"):
-            for child in (thread / "children").read_text().split():
-                if marker in _read(int(child), "environ").split(b"\0"):
-                    found.append(pid)
+        with contextlib.suppress(OSError):  # it has ended since
+            for thread in children.glob("*"):
+                for child in (thread / "children").read_text().split():
+                    if marker in _read(int(child), "environ").split(b"\0"):
+                        found.append(pid)
     return found
 
 

@@ -23,10 +23,12 @@ from corral.control.control_api import below
 from corral.engines.yarn.engine import YarnEngine
 from corral.engines.yarn.kind import YarnKind, YarnOptions, settings_of
 from corral.engines.yarn.service_spec import SlotShape
+from corral.engines.yarn.sessions import SlotSession
 from corral.engines.yarn.slot_api import SlotApi
-from corral.engines.yarn.slots import Attempt, Phase, Service
+from corral.engines.yarn.slots import Attempt, Phase, Service, Slot
+from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, job_id
-from corral.model.launch import TaskLaunch
+from corral.model.launch import Exited, Started, TaskLaunch
 from corral.runtime import slot_calls as agent
 from corral.runtime.peers import Refused
 from corral.storage.log_files import LogStore
@@ -103,7 +105,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         made = Service(service(job), job, user, "default", {"main-n0": SHAPE}, {"main-n0": 1}, busy_at=monotonic())
         engine._table.services[made.name] = made
         launch = TaskLaunch(attempt(job), user, "yarn/nm1", ("echo", f"secret of {user}"), {})
-        found = Attempt(attempt(job), Phase.ASSIGNED, CONTAINERS[job], launch, SHAPE)
+        found = Attempt(attempt(job), Phase.ASSIGNED, CONTAINERS[job], launch=launch, shape=SHAPE)
         engine._table.attempts[attempt(job)] = found
     engine._serving = True
 
@@ -275,3 +277,26 @@ def test_a_log_goes_on_after_a_restart_of_the_server_before_the_slot_has_said_he
     del place.engine._table.attempts[attempt(ADA)]
     with pytest.raises(Refused):
         slot.append(attempt(ADA), "all", 13, b"of an attempt that is forgotten\n")
+
+
+async def test_a_session_waits_for_the_container_of_an_attempt_that_an_earlier_server_started(tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:1"
+    options = YarnOptions(yarn_resource_managers=nowhere, yarn_name_nodes=nowhere, yarn_idle_seconds=86_400)
+    engine = YarnEngine(settings_of(options, "test", nowhere), secret=SECRET, logs=LogStore(tmp_path))
+    slot = Slot(service(ADA), ADA, "main-n0", "main-n0-0", CONTAINERS[ADA], "127.0.0.2")
+    engine._table.attempts[attempt(ADA)] = Attempt(attempt(ADA), Phase.ASSIGNED, CONTAINERS[ADA])
+    engine._table.attempts[attempt(BOB)] = Attempt(
+        attempt(BOB), Phase.ASSIGNED, CONTAINERS[BOB], launch=TaskLaunch(attempt(BOB), "bob", "yarn/nm1", ("true",), {})
+    )
+    with pytest.raises(NotFound, match="is not running"):
+        await engine.exec(attempt(BOB), ["true"], tty=False)  # this server's own, which has not begun
+    waiting = asyncio.create_task(engine.exec(attempt(ADA), ["true"], tty=False))
+    await asyncio.sleep(0)
+    assert not waiting.done() and slot.sessions == []
+    engine._table.slots[slot.key] = slot
+    engine._table.attempts[attempt(ADA)].started = Started(attempt(ADA), 1.0, slot.host, {}, "process")
+    assert isinstance(await waiting, SlotSession)
+    assert [(order["attempt"], order["argv"]) for order in slot.sessions] == [(attempt(ADA), ["true"])]
+    engine._table.attempts[attempt(ADA)].exited = Exited(attempt(ADA), 2.0, 0)
+    with pytest.raises(NotFound, match="is not running"):
+        await engine.exec(attempt(ADA), ["true"], tty=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -47,7 +48,11 @@ def masters_of(app: dict[str, Any]) -> list[int]:
     """The processes of an application's service master."""
     folder = f"/appcache/{app['id']}/".encode()
     main = b"org.apache.hadoop.yarn.service.ServiceMaster"
-    return [pid for pid in processes(lambda words: main in words) if folder in os.readlink(f"/proc/{pid}/cwd").encode()]
+    found = []
+    for pid in processes(lambda words: main in words):
+        with contextlib.suppress(OSError):  # one of another application has ended since
+            found += [pid] if folder in os.readlink(f"/proc/{pid}/cwd").encode() else []
+    return found
 
 
 def runs_on(server: OnYarn, job: Job, beats: Path) -> None:

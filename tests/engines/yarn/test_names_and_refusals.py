@@ -57,6 +57,8 @@ def test_a_mapping_that_cannot_be_one_is_refused_with_its_setting(text: str) -> 
         ({"yarn_service_principal": "a/h@R", "yarn_service_keytab": "/k"}, "write file:///FOLDER/{user}.keytab"),
         ({"yarn_keytab": "/etc/corral.keytab"}, "yarn_keytab is the absolute path of the keytab of yarn_principal"),
         ({"yarn_principal": "c@R", "yarn_keytab": "corral.keytab"}, "yarn_keytab is the absolute path"),
+        ({"yarn_agent_command": "corral 'node-agent"}, "yarn_agent_command is no command: no closing quotation."),
+        ({"yarn_stage_command": 'a "b'}, "yarn_stage_command is no command: no closing quotation."),
     ],
 )
 def test_the_addresses_of_the_cluster_are_asked_for(given: dict[str, str], said: str) -> None:

@@ -7,14 +7,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from corral.devices import amd
 from corral.engines.yarn.inventory import inventory_of, nodes_of
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.node_devices import ProbedNode, probed_node
 from corral.engines.yarn.slot_messages import ProbeReport
 from corral.kernel.errors import InvalidInput
 from corral.model.requests import TopologyRequest
+from corral.runtime import device_probe
 from corral.runtime.device_probe import probe
 from corral.scheduler import Cluster, NodesSeen
 from tests.devices.test_topology_tables import switched
@@ -139,13 +142,108 @@ def test_a_report_that_cannot_be_one_is_refused_by_its_line(devices: str, topolo
     assert len(error.value.message) < 1000
 
 
+def kernel(folder: Path, gpus: int, bad: int = -1) -> None:
+    """What AMD's driver tells of two processors and some GPUs, neighbours by XGMI, half of them on each."""
+    nodes = folder / "sys/class/kfd/kfd/topology/nodes"
+    for number in range(2 + gpus):
+        place, at = nodes / str(number), number - 2
+        (place / "mem_banks/0").mkdir(parents=True)
+        (place / "mem_banks/0/properties").write_text(f"heap_type {1 if at >= 0 else 0}\nsize_in_bytes {1 << 36}\n")
+        known = {"cpu_cores_count": 0 if at >= 0 else 64, "simd_count": 304 if at >= 0 else 0, "unique_id": 0xFF + at}
+        (place / "properties").write_text("".join(f"{key} {value}\n" for key, value in known.items()))
+        (place / "name").write_text("gfx942\n" if at >= 0 else "\n")
+        if at < 0:
+            continue
+        with (place / "properties").open("a") as file:
+            file.write(f"drm_render_minor {128 + at}\n")
+        others = {0 if at < gpus // 2 else 1: (2, 20), (at ^ 1) + 2: (11, 15)}
+        for link, (to, (kind, weight)) in enumerate(others.items()):
+            (place / f"io_links/{link}").mkdir(parents=True)
+            (place / f"io_links/{link}/properties").write_text(f"type {kind}\nnode_to {to}\nweight {weight}\n")
+        ras = folder / f"sys/class/drm/renderD{128 + at}/device/ras"
+        ras.mkdir(parents=True)
+        (ras / "umc_err_count").write_text(f"ue: {2 if at == bad else 0}\nce: 7\n")
+
+
+def probed(root: Path, monkeypatch: pytest.MonkeyPatch) -> ProbeReport:
+    """What a probe tells of a node without `nvidia-smi`, as the server takes it."""
+    monkeypatch.setenv("PATH", str(root))
+    calls: Any = Calls()
+    assert probe(calls, str(root)) == 0
+    return msgspec.convert(calls.told, ProbeReport)
+
+
+def test_y3_and_y9_of_amd_gpus_by_what_the_kernel_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel(tmp_path, 4, bad=3)
+    found = probed_node(probed(tmp_path, monkeypatch), 0.0)
+    assert [each.id for each in found.devices] == [f"AMD-{0xFF + at:016x}" for at in range(4)]
+    assert {(each.model, each.memory_bytes) for each in found.devices} == {("AMD gfx942", 1 << 36)}
+    assert found.devices[3].fault == "2 uncorrectable memory errors since the driver was loaded"
+    target = seen(found)
+    assert chosen(target, 2) == (0, 1)
+    occupy_on(target, 0)
+    assert chosen(target, 2, topology=TopologyRequest(required="numa")) is None
+    assert chosen(target, 2) == (1, 2), "3 has errors"
+
+
+def test_ascend_npus_are_named_by_their_device_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dev").mkdir()
+    for number in (0, 1, 2):
+        (tmp_path / f"dev/davinci{number}").touch()
+    (tmp_path / "dev/davinci_manager").touch()
+    found = probed_node(probed(tmp_path, monkeypatch), 0.0)
+    assert [(each.id, each.model) for each in found.devices] == [(f"davinci{at}", "Ascend") for at in range(3)]
+    (tmp_path / "dev/davinci1").unlink()
+    with pytest.raises(InvalidInput, match="without a gap"):
+        probed_node(probed(tmp_path, monkeypatch), 0.0)
+
+
+def test_the_probe_sends_all_files_that_devices_are_read_from() -> None:
+    """The runtime has no other part of Corral, so the list stands in both."""
+    assert device_probe.KFD_FILES == amd.FILES
+
+
+GPU = "simd_count 304\nunique_id 255\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"0/properties": "simd_count many\n"},
+        {"0/properties": f"simd_count {'9' * 5000}\n"},
+        {"0/properties": GPU, "0/io_links/0/properties": "type 11\nweight 1\n"},
+        {"0/properties": GPU, "0/mem_banks/0/properties": "heap_type 1\n"},
+        {"0/properties": GPU, "0/mem_banks/0/properties": f"heap_type 1\nsize_in_bytes {'9' * 40}\n"},
+        {"0/properties": GPU, "0/name": "gfx\x1b[31m"},
+        {"0/properties": f"simd_count 1\nunique_id {'9' * 400}\n"},
+        {
+            "0/properties": GPU,
+            "1/properties": GPU,
+            "0/io_links/0/properties": f"type 11\nnode_to 1\nweight -{'9' * 40}\n",
+        },
+        {f"{number}/properties": GPU for number in range(300)},
+    ],
+)
+def test_a_topology_that_no_driver_tells_is_refused(files: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="AMD's driver"):
+        probed_node(ProbeReport(vendor="amd", files=files), 0.0)
+
+
+@pytest.mark.parametrize(
+    "path", ["../properties", "0/../properties", "0/properties/x", "/0/name", "0/io_links/x/properties"]
+)
+def test_a_path_that_is_none_of_the_topology_is_refused(path: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"vendor": "amd", "files": {path: ""}}, ProbeReport)
+
+
 class Calls:
     """Takes a probe's report."""
 
     def __init__(self) -> None:
-        self.told: dict[str, str] = {}
+        self.told: dict[str, Any] = {}
 
-    def probed(self, report: dict[str, str]) -> None:
+    def probed(self, report: dict[str, Any]) -> None:
         self.told = report
 
 

@@ -17,11 +17,17 @@ from typing import Any
 import pytest
 
 from corral.client import Client
+from tests.conftest import IN_CI
+from tests.endtoend import opened_services, several_services
 from tests.endtoend.platform import ROOT, Job
+from tests.engines.slow_jobs import gang, looked_into
 from tests.engines.yarn.served import OnYarn, agents_of, until
+from tests.frameworks.environments import environment
+from tests.frameworks.notebook_visits import is_opened_and_tells_that_somebody_works_in_it
 from tests.runtime.event_files.encoder import NAME, scalars
 from tests.testbeds.hadoop.mapreduce import word_count
 from tests.testbeds.hadoop.yarn import Yarn
+from tests.testbeds.vscode import packages
 
 pytestmark = [pytest.mark.timeout(600)]
 HERE = {"count": 2, "model": "described-a100"}
@@ -179,6 +185,41 @@ def test_a_job_that_is_stopped_ends_and_gives_its_containers_back(server: OnYarn
     server.gone(job)
 
 
+def test_a_service_of_a_container_is_opened_in_the_browser_until_its_job_ends(server: OnYarn) -> None:
+    document = on_yarn("served", "", devices=0)
+    document["roles"]["main"] |= {
+        "command": [sys.executable, "-c", opened_services.PROGRAM],
+        "ports": opened_services.PORTS,
+    }
+    opened_services.is_used_until_its_job_ends(server, document)
+
+
+@pytest.mark.frameworks
+def test_the_buttons_of_a_job_open_the_services_of_a_container_in_a_browser(server: OnYarn) -> None:
+    if reason := packages.missing():
+        pytest.fail(reason) if IN_CI else pytest.skip(reason)
+    programs = environment("tensorboard")
+    document = on_yarn("several", "")
+    document["roles"]["main"] = {
+        "resources": {"cpu": "1", "memory": "1Gi", "devices": 0},
+        "env": {"PATH": f"{programs}:/usr/bin:/bin"},
+        "command": several_services.command(sys.executable, folder="served", written="$PWD/runs"),
+        "ports": several_services.PORTS,
+    }
+    several_services.are_opened_by_their_buttons(server, document, keeps=False)
+
+
+@pytest.mark.frameworks
+def test_a_notebook_in_a_container_is_opened_and_tells_that_somebody_works_in_it(server: OnYarn) -> None:
+    programs = environment("notebook")
+    document = on_yarn("lab", "", framework="notebook", idle="1h")
+    document["roles"]["main"] = {
+        "resources": {"cpu": "1", "memory": "1Gi", "devices": 0},
+        "env": {"PATH": f"{programs}:/usr/bin:/bin"},
+    }
+    is_opened_and_tells_that_somebody_works_in_it(server, document)
+
+
 def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(server: OnYarn) -> None:
     tokens = {user: server.token(user) for user in ("ada", "bob")}
     queues = {"ada": "default", "bob": "research"}
@@ -204,11 +245,13 @@ def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(serve
     server.gone(*jobs.values())
 
 
-def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server: OnYarn, tmp_path: Path) -> None:
+def test_what_a_mapreduce_job_uses_is_not_counted_as_free_and_the_accounts_agree_with_yarns(
+    server: OnYarn, tmp_path: Path
+) -> None:
     yarn = server.yarn
     yarn.hdfs.write("/user/bob/words", b"one two two\n")
     job = server.submit(on_yarn("beside", f"while [ ! -e {tmp_path}/done ]; do sleep 0.1; done", replicas=2))
-    server.until(job, lambda now: now["state"] == "running")
+    server.all_run(job)
     until(lambda: True if not taken(server) else None)
     counting = word_count(yarn, "bob", "/user/bob/words", "/user/bob/counts")
     until(lambda: True if taken(server) == ["another YARN application holds it"] else None)
@@ -222,9 +265,40 @@ def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server:
     assert counting.wait(240) == 0
     assert yarn.hdfs.read("/user/bob/counts/part-r-00000") == b"one\t1\ntwo\t2\n"
     until(lambda: True if not taken(server) and memory_mb(server) == ALL_MB - others_mb(yarn) else None)
+    app = server.app_of(job)["id"]
     (tmp_path / "done").touch()
     assert server.ended(job)["state"] == "succeeded"
     assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1, 1]
+    server.gone(job)
+    agrees_with_the_resource_manager(server, job, app)
+
+
+def agrees_with_the_resource_manager(server: OnYarn, job: Job, app: str) -> None:
+    """Compare what a job with two tasks of one device, one processor and 128 MB used, by Corral and by YARN.
+
+    YARN counts a container from its allocation to its end, Corral a task. The rest is of the service's master, which has
+    no device and outlives the containers. So a task's time and a container's differ by no more than the task's and the
+    master's.
+    """
+    with urllib.request.urlopen(f"{server.yarn.url}/ws/v1/cluster/apps/{app}", timeout=120) as answer:
+        told = json.loads(answer.read(), object_pairs_hook=all_pairs)["app"]
+    by_name = {each["key"]: int(each["value"]) for each in told["resourceSecondsMap"]}
+    containers, master = by_name["yarn.io/gpu"], told["vcoreSeconds"] - by_name["yarn.io/gpu"]
+    ours = next(each for each in server.client.usage(by="job")["items"] if each["key"] == job["id"])
+    rounding = 3  # YARN cuts the seconds of each of its three containers
+    shown = f"{ours}\n{told}"
+    assert 0 < ours["deviceSeconds"] <= containers + rounding, shown
+    assert containers <= ours["deviceSeconds"] + 2 * master - ours["taskSeconds"] + rounding, shown
+    assert ours["cpuSeconds"] == pytest.approx(ours["deviceSeconds"], abs=0.001), "one processor beside each device"
+    assert ours["memoryGibSeconds"] == pytest.approx(ours["deviceSeconds"] * 128 / 1024, abs=0.001), (
+        "128 MB beside each device"
+    )
+    assert told["memorySeconds"] == pytest.approx(384 * master + 128 * containers, abs=384 * rounding), shown
+
+
+def all_pairs(found: list[tuple[str, Any]]) -> Any:
+    """An object of JSON; its values alone if it has the same key twice, as YARN writes a map."""
+    return dict(found) if len({key for key, _ in found}) == len(found) else [value for _, value in found]
 
 
 def nodes_of(server: OnYarn) -> list[Any]:
@@ -238,8 +312,8 @@ def taken(server: OnYarn) -> list[str]:
 
 
 def equally_free(server: OnYarn) -> bool:
-    """Whether both nodes are ready, and no other application holds a device of theirs."""
-    return all(node["ready"] for node in nodes_of(server)) and not taken(server)
+    """Whether Corral sees both nodes ready, and no application, such as a service's last master, on either."""
+    return all(node["ready"] for node in nodes_of(server)) and not taken(server) and memory_mb(server) == ALL_MB
 
 
 def warnings(server: OnYarn) -> str:
@@ -267,3 +341,11 @@ def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
     with pytest.raises(urllib.error.HTTPError) as error:
         urllib.request.urlopen(request, timeout=120)
     return error.value.code
+
+
+@pytest.mark.frameworks
+def test_why_a_gang_is_slow_is_told_and_nodes_are_measured(server: OnYarn, tmp_path: Path) -> None:
+    hang = tmp_path / "hang"
+    role = {"resources": {"cpu": "1", "memory": "512Mi"}}
+    job = gang("slow", environment("pytorch") / "python", str(hang), **role)
+    looked_into(server, {**job, "nodes": THERE}, hang, tmp_path / "suite.yaml", ["yarn/nm1", "yarn/nm2"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from corral.kernel.errors import CorralError, Unavailable
@@ -103,6 +105,41 @@ async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attem
         await starting
         assert (exited.code, "YARN gave no container within 3 s" in exited.reason) == (-120, True)
         await until(lambda: not apps(place))
+
+
+async def test_what_yarn_does_not_give_to_a_part_of_a_gang_in_time_is_given_back_and_the_rest_runs_on(
+    places: Places,
+) -> None:
+    place = places(start_seconds=PATIENCE)  # only the second task's shall pass, with another server
+    most = 4096 * 2**20  # of the 6144 MB of the node, so that only one fits
+    first, second = (place.launch("sleep", "1000", memory_bytes=most) for _ in range(2))
+    async with place.open() as opened:
+        await opened.engine.start(first)
+        await opened.started(first.attempt)
+        app = apps(place)[0]
+    place.settings = msgspec.structs.replace(place.settings, start_seconds=20.0)
+    async with place.open() as opened:
+        starting = asyncio.create_task(opened.engine.start(second))
+        await until(lambda: counts(place, app["name"]) == [2])
+        assert (await opened.exited(second.attempt)).code == -120
+        await starting
+        await until(lambda: counts(place, app["name"]) == [1])
+        assert opened.raw.attempts() == {first.attempt, second.attempt}
+    place.settings = msgspec.structs.replace(place.settings, start_seconds=PATIENCE)
+    async with place.open() as opened:
+        again = place.launch("true", memory_bytes=most)
+        waiting = asyncio.create_task(opened.engine.start(again))
+        await until(lambda: counts(place, app["name"]) == [2])
+        await opened.engine.stop(first.attempt, grace_seconds=0, signal="KILL")
+        await waiting
+        assert (await opened.exited(again.attempt)).code == 0
+        assert (await opened.exited(first.attempt)).code == 128 + signal.SIGKILL
+
+
+def counts(place: YarnPlace, service: str) -> list[int]:
+    """How many containers of each component YARN is asked for."""
+    told = place.yarn.ask(f"/app/v1/services/{service}")
+    return [int(each["number_of_containers"]) for each in told["components"]]
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,17 @@ import asyncio
 from math import inf
 from typing import Any
 
+import msgspec
 import pytest
 
 from corral.engines.yarn import job_loops
 from corral.engines.yarn.job_loops import JobLoops
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import shape_of
-from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable, job_of
+from corral.engines.yarn.shared import MOST_RETURNED
+from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable
 from corral.kernel.errors import Conflict
-from corral.kernel.ids import AttemptId, job_id
+from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.model.launch import TaskLaunch
 
 JOB = job_id(1, 1)
@@ -40,8 +42,9 @@ class Made:
             raise Conflict("service-exists", "YARN has such a service.")
         self.made.append(service.name)
 
-    async def all(self) -> list[Service]:
-        return [self.keeps] if self.keeps is not None and len(self.refused) >= self.lists_after else []
+    async def find(self, name: str) -> Service | None:
+        listed = self.keeps is not None and self.keeps.name == name and len(self.refused) >= self.lists_after
+        return self.keeps if listed else None
 
     async def has_ended(self, service: Service) -> bool:
         return service.name in self.over
@@ -50,12 +53,14 @@ class Made:
         self.deleted.append(service.name)
 
 
-def waits(services: Made, monkeypatch: pytest.MonkeyPatch) -> tuple[SlotTable, asyncio.Task[None]]:
-    """An attempt that waits for a container, and the loop of its job."""
+def waits(
+    services: Made, monkeypatch: pytest.MonkeyPatch, shared: str = "", there: Service | None = None
+) -> tuple[SlotTable, asyncio.Task[None]]:
+    """An attempt that waits for a container, and the loop of its job, or of a `shared` owner that has a service."""
     for name in ("_ENDED_SECONDS", "_SETTLE_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(job_loops, name, 0.01)
     options = YarnOptions(yarn_resource_managers="http://rm:1", yarn_name_nodes="http://nn:1")
-    settings, table, unused = settings_of(options, "s", ""), SlotTable(), Any
+    settings, table, unused = msgspec.structs.replace(settings_of(options, "s", ""), idle_seconds=0.1), SlotTable(), Any
     running: list[asyncio.Task[None]] = []
     loops = JobLoops(
         settings,
@@ -69,8 +74,13 @@ def waits(services: Made, monkeypatch: pytest.MonkeyPatch) -> tuple[SlotTable, a
     )
     launch = TaskLaunch(attempt=ATTEMPT, command=("true",), user="ada", node="yarn/nm1", env={})
     now = asyncio.get_running_loop().time()
-    table.attempts[ATTEMPT] = Attempt(ATTEMPT, Phase.PENDING, launch=launch, shape=shape_of(launch, "yarn"), since=now)
-    loops.ring(job_of(ATTEMPT))
+    attempt = Attempt(ATTEMPT, Phase.PENDING, shared=shared, launch=launch, shape=shape_of(launch, "yarn"), since=now)
+    table.attempts[ATTEMPT] = attempt
+    if there is not None and attempt.shape is not None:
+        there.components["small-n0"] = attempt.shape
+        there.busy_at = there.prolonged_at = now
+        table.services[there.name] = there
+    loops.ring(attempt.owner)
     return table, running[0]
 
 
@@ -82,6 +92,19 @@ async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(m
     await seen(services.made, 2)
     assert services.deleted == services.made[:1], "the one that ended is given up, the new one is not"
     assert [each.name for each in table.services.values()] == services.made[1:]
+    loop.cancel()
+
+
+async def test_a_shared_service_that_has_given_back_enough_ends_though_tasks_wait_for_its_successor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services, owner = Made(), "shared0123456789abcdef"
+    there = Service("corral-s-used-up", JobId(owner), "ada", "default", {}, {"small-n0": 0}, returned=MOST_RETURNED)
+    table, loop = waits(services, monkeypatch, owner, there)
+    await seen(services.deleted, 1)
+    assert services.deleted == ["corral-s-used-up"] and len(services.made) == 1
+    assert table.attempts[ATTEMPT].phase is Phase.PENDING, "it still waits"
+    assert list(table.services) == services.made, "for the one that has its container"
     loop.cancel()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from corral.engines.yarn.cluster_watch import ClusterWatch
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.kind import YarnOptions, settings_of
@@ -12,6 +14,7 @@ from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
+from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId, job_id
 from tests.engines.yarn.test_names_and_refusals import WHERE
 
@@ -91,3 +94,28 @@ async def test_a_container_of_a_lost_node_that_yarn_still_lists_as_failed_is_gon
     services = Services(SETTINGS, rest, rest, SlotTokens(b"k" * 32))
     (service,) = waiting("s", 0.0).services.values()
     assert await services.containers(service) == {"container_2"}
+
+
+async def test_a_service_is_found_though_the_masters_of_others_answer_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    described: dict[str, Any] = {"components": []}
+    asked: list[str] = []
+
+    async def ask(self: HadoopRest, method: str, path: str, **_: Any) -> Any:
+        asked.append(path)
+        if path == "/ws/v1/cluster/apps":
+            return {"apps": {"app": [{"name": f"corral-s-{job}-1", "user": "ada"} for job in ("other", "mine", "new")]}}
+        if path == "/app/v1/services/corral-s-mine-1":
+            return described
+        if path == "/app/v1/services/corral-s-new-1":
+            raise NotFound("hadoop-not-found", "There is no such service.")
+        raise Unavailable("hadoop-unreachable", "Its master refuses the connection.")
+
+    monkeypatch.setattr(HadoopRest, "ask", ask)
+    yarn = HadoopRest("ResourceManager", ["http://rm:8088"], "me")
+    services = Services(SETTINGS, yarn, yarn, SlotTokens(b"k" * 32))
+    found = await services.find("corral-s-mine-1")
+    assert found is not None and (found.job, found.user) == (JobId("mine"), "ada")
+    assert "/app/v1/services/corral-s-other-1" not in asked
+    assert await services.find("corral-s-gone-1") is None
+    with pytest.raises(Unavailable, match="does not describe it yet"):
+        await services.find("corral-s-new-1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,11 +125,11 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
     write(tmp_path / "work/run", scalars((AT, "own", 1.0)))
     opened = bounds._opened
 
-    def swapped(top: int, parts: tuple[str, ...]) -> object:
+    def swapped(top: int, parts: tuple[str, ...], *more: Any, **named: Any) -> object:
         if parts:
             (tmp_path / "work/run").rename(tmp_path / "work/.gone")
             (tmp_path / "work/run").symlink_to(tmp_path / "elsewhere")
-        return opened(top, parts)
+        return opened(top, parts, *more, **named)
 
     monkeypatch.setattr(bounds, "_opened", swapped)
     assert follower.said() == []

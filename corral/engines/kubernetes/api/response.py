@@ -51,15 +51,21 @@ class RetryableError(Exception):
 def end_of_certificate(answer: aiohttp.ClientResponse) -> float | None:
     """When the certificate ends that the server showed, in seconds since 1970.
 
-    None without TLS, and for a short answer, which has let go of its connection already; those of watches have it. None too
-    for a certificate of less than `_RENEWED_DAYS`: what makes such ones renews them by itself, and kubeadm's last a year.
+    None without TLS, and for a short answer, which has let go of its connection already; those of watches have it.
     """
     transport = answer.connection.transport if answer.connection is not None else None
     shown = transport.get_extra_info("peercert") if transport is not None else None
     if not shown:
         return None
-    ends = float(ssl.cert_time_to_seconds(shown["notAfter"]))
-    return ends if ends - ssl.cert_time_to_seconds(shown["notBefore"]) >= _RENEWED_DAYS * 86400 else None
+    return told_end(ssl.cert_time_to_seconds(shown["notBefore"]), ssl.cert_time_to_seconds(shown["notAfter"]))
+
+
+def told_end(begins: float, ends: float) -> float | None:
+    """The end of a certificate that is valid between these times, in seconds since 1970.
+
+    None where it lasts less than `_RENEWED_DAYS`: what makes such ones renews them by itself, and kubeadm's last a year.
+    """
+    return float(ends) if ends - begins >= _RENEWED_DAYS * 86400 else None
 
 
 async def read_all(call: Call, answer: aiohttp.ClientResponse, most: int) -> bytes:

@@ -104,7 +104,8 @@ class PodCreator:
             if launch.registries:
                 await self._owned_objects.put_registries(launch)
             if needs_runtime(launch):
-                await self._owned_objects.give_runtime(launch)
+                ports = ports_for(launch.ports, self._settings.first_port)
+                await self._owned_objects.give_runtime(launch, task_variables(launch, ports))
             await self._begin(result, launch, node, access, manifest)
             if needs_runtime(launch) and result.pod is not None:
                 await self._owned_objects.own(result.pod, launch.attempt)

@@ -29,8 +29,8 @@ _PORT_BYTES: Final = 2
 class PodConnection:
     """A TCP connection to a port of a pod, as an `ExecSession` without a terminal."""
 
-    def __init__(self, stack: AsyncExitStack, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._stack, self._socket = stack, socket
+    def __init__(self, stack: AsyncExitStack, socket: aiohttp.ClientWebSocketResponse, port: int) -> None:
+        self._stack, self._socket, self._port = stack, socket, port
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def send(self, data: bytes) -> None:
@@ -45,9 +45,13 @@ class PodConnection:
         """Do nothing: there is no terminal."""
 
     async def output(self) -> AsyncIterator[bytes]:
-        """Yield the task's data until it closes the connection."""
+        """Yield the task's data until it closes the connection.
+
+        Raises Unavailable when nothing listens at the port on the pod's loopback, to which the node connects.
+        """
         begun: set[int] = set()
         code = 0
+        spoken = False
         async for message in self._socket:
             if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                 continue
@@ -56,9 +60,13 @@ class PodConnection:
                 begun.add(channel)
                 data = data[_PORT_BYTES:]
             if channel == _DATA and data:
+                spoken = True
                 yield data
             elif channel == _ERRORS and data:
                 code = 1
+                if not spoken and b"refused" in data:
+                    self._end(code)
+                    raise _refused(self._port)
         self._end(code)
 
     async def exit_code(self) -> int:
@@ -81,4 +89,12 @@ async def open_connection(transport: Transport, namespace: str, attempt: Attempt
     async with AsyncExitStack() as stack:
         opened = transport.websocket(call, params=[("ports", str(port))], protocols=(_PROTOCOL,))
         socket = await stack.enter_async_context(opened)
-        return PodConnection(stack.pop_all(), socket)
+        return PodConnection(stack.pop_all(), socket, port)
+
+
+def _refused(port: int) -> Unavailable:
+    message = (
+        f"Nothing answers at port {port} on loopback in the task's pod: is its program up, and does it listen at "
+        "127.0.0.1 or 0.0.0.0?"
+    )
+    return Unavailable("port-closed", message)

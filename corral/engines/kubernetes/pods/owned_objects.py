@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -87,10 +87,14 @@ class OwnedObjects:
             with contextlib.suppress(Conflict):
                 await self._create(SECRETS, secret)
 
-    async def give_runtime(self, launch: TaskLaunch) -> None:
-        """Create the objects that the pod mounts: the runtime's ConfigMap, once, and the attempt's own Secret."""
+    async def give_runtime(self, launch: TaskLaunch, variables: Mapping[str, str]) -> None:
+        """Create the objects that the pod mounts: the runtime's ConfigMap, once, and the attempt's own Secret.
+
+        `variables` are those by which the task learns of its job and ports.
+        """
         self._unowned.add(launch.attempt)
-        wanted = [(SECRETS, await self._runtimes.secret(launch, self.labels(launch.attempt), launch.env))]
+        known = {**launch.env, **variables}
+        wanted = [(SECRETS, await self._runtimes.secret(launch, self.labels(launch.attempt), known))]
         if not self._runtime_is_there:
             wanted.append((CONFIG_MAPS, self._runtimes.config_map()))
         for resource, thing in wanted:

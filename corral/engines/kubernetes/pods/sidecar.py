@@ -9,13 +9,14 @@ task's are counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from corral.engines.kubernetes.volumes.storage_places import gathered, reach
 from corral.engines.kubernetes.volumes.storage_volumes import moved
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import RuntimePlan, TaskLaunch
+from corral.runtime.torch_daemon import WHERE
 
 CONTAINER: Final = "corral"
 """The sidecar's name."""
@@ -26,6 +27,10 @@ WORK: Final = "/run/corral/work"
 GIVEN: Final = "/run/corral/given"
 SHARED: Final = "/run/corral/shared"
 RUNTIME: Final = "/run/corral/runtime"
+EVENTS: Final = "/run/corral/events"
+"""Below it, by number, the mounts of the task that have the folders of event files that the job names."""
+TORCH: Final = f"{WHERE}/corral-torch"
+"""The folder in which the sidecar answers PyTorch's profiler."""
 STAGE_OUT_SECONDS: Final = 3600
 """Grace of a pod with outputs, in seconds: the time that Kubernetes leaves a sidecar after the task's end."""
 _PRIVATE: Final = "/tmp/corral"
@@ -66,10 +71,13 @@ class Sidecar:
             "stage_command": ["python3", "-m", "corral.storage", "stage"],
             "env": dict(variables),
             "checkpoint": checkpoint if checkpoint.startswith(f"{common['work']}/") else "",
-            "report": {**report, "folder": SHARED} if (report := common.get("report")) is not None else None,
+            "report": {**report, "folder": SHARED, "mounts": EVENTS}
+            if (report := common.get("report")) is not None
+            else None,
             "compile_cache": {**cache, "folder": SHARED}
             if (cache := common.get("compile_cache")) is not None
             else None,
+            "profiler_folder": TORCH if common.get("profile") else "",
             "token_file": f"{_PRIVATE}/token",
             "job_secret_file": f"{_PRIVATE}/job-secret",
             "result_file": "/dev/termination-log",
@@ -85,7 +93,10 @@ class Sidecar:
         spec, (container, *_) = pod["spec"], pod["spec"]["containers"]
         container["command"] = ["/bin/sh", "-c", _ENTRY.replace("$", "$$")]
         container.pop("workingDir", None)
+        events = self._events(container.get("volumeMounts", ()))
         folders: list[tuple[str, str, dict[str, Any]]] = [("corral-shared", SHARED, {"emptyDir": {}})]
+        if self._plan.profile:
+            folders.append(("corral-torch", TORCH, {"emptyDir": {}}))
         if work == WORK or self._moves():
             folders.append(("corral-work", work, {"emptyDir": {}}))
         folders += [(f"corral-data-{at}", path, {"emptyDir": {}}) for at, path in enumerate(self._elsewhere(work))]
@@ -111,6 +122,7 @@ class Sidecar:
                 {"name": "corral-given", "mountPath": GIVEN, "readOnly": True},
                 *({"name": at.name, "mountPath": at.path} | _access(at.writable) for at in places),
                 *({"name": name, "mountPath": mount.path} for name, mount in self._storages),
+                *events,
             ],
         }
         pinned = spec.get("securityContext", {})
@@ -126,6 +138,23 @@ class Sidecar:
             pod["metadata"]["labels"][OUTPUTS] = "true"
             spec["terminationGracePeriodSeconds"] = STAGE_OUT_SECONDS
 
+    def _events(self, mounts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the mounts of the task's container that have folders of event files, at places of their own.
+
+        There they lie over no program of the sidecar's. They are read only.
+        """
+        report, found = self._plan.report, list[dict[str, Any]]()
+        for number, name in enumerate(report.tensorboard if report is not None else ()):
+            path = os.path.normpath(os.path.join(WORK, self._launch.working_dir, name))
+            above = [each for each in mounts if "://" not in name and _has(each["mountPath"], path)]
+            if above:
+                mount = max(above, key=lambda each: len(each["mountPath"]))
+                if "subPathExpr" not in mount:  # it has variables of the task's container
+                    at = f"{EVENTS}/{number}{os.path.normpath(mount['mountPath'])}"
+                    part = {"subPath": mount["subPath"]} if "subPath" in mount else {}
+                    found.append({"name": mount["name"], "mountPath": at, "readOnly": True, **part})
+        return found
+
     def _moves(self) -> bool:
         return bool(self._plan.code_digest or self._inputs or self._outputs)
 
@@ -140,6 +169,12 @@ class Sidecar:
     def _variables(self, env: Any) -> list[dict[str, Any]]:
         """Return the task's variables that open remote data; secrets stay references."""
         return [entry for entry in env if entry["name"].upper().startswith(_FOR_STORAGE)]
+
+
+def _has(folder: str, path: str) -> bool:
+    """Whether a path is a folder or within it."""
+    folder = os.path.normpath(folder)
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _access(writable: bool) -> dict[str, bool]:

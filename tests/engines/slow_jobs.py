@@ -1,0 +1,143 @@
+"""Ask why a gang is slow, and why it hangs, on whatever engine runs it, and measure the nodes that it leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.endtoend.platform import Platform
+from tests.waiting import pause
+
+QUEUE: Final = "looked-at"
+"""A queue whose silent jobs are looked at soon."""
+_PATIENCE: Final = 240.0
+_PROGRAM: Final = """\
+import os, sys, threading, time, torch, torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+def load_shard():
+    threading.Event().wait()
+def train_step():
+    dist.all_reduce(torch.ones(8))
+for step in range(10**6):
+    time.sleep(0.02)
+    if dist.get_rank() == 1 and os.path.exists(sys.argv[1]): load_shard()
+    train_step()
+    if step % 20 == 19: print("step", step + 1, flush=True)
+"""
+
+
+def gang(name: str, python: Path, hang: str, **role: Any) -> dict[str, Any]:
+    """Two ranks of PyTorch and gloo, which measure their network first; the second stops when the file `hang` is there."""
+    command = [str(python), "-c", _PROGRAM, hang]
+    return {
+        "name": name,
+        "framework": "pytorch",
+        "queue": QUEUE,
+        "profile": True,
+        "preflight": {"checks": ["network", "platform"], "timeoutSeconds": 300, "required": True},
+        "roles": {"worker": {"replicas": 2, "command": command, **role}},
+    }
+
+
+def looked_into(
+    platform: Platform,
+    document: Mapping[str, Any],
+    hang: Path,
+    suite: Path,
+    nodes: Sequence[str],
+    *more: str,
+) -> None:
+    """Run the gang and ask everything of it, have it hang at the file `hang`, and measure the nodes that it leaves."""
+    name = str(document["name"])
+    queue = suite.with_name("queue.yaml")
+    queue.write_text(f"kind: Queue\nname: {QUEUE}\nhangs: {{atLeast: 5s, atMost: 30s}}\n")
+    platform.corral("apply", str(queue), "-m", "look at silent jobs soon")
+    try:
+        job = platform.submit(document)
+        for task in ("worker-0", "worker-1"):
+            platform.printed(job, task, r"step 20\b")
+        _has_measured_its_network(platform, job["id"])
+        _is_traced(platform, name)
+        hang.touch()
+        _stands(platform, name)
+        _hangs(platform, job["id"])
+        platform.client.stop(job["id"])
+        platform.ended(job)
+    finally:
+        platform.clear()
+        platform.corral("delete", f"queue/{QUEUE}")
+    _are_measured(platform, suite, nodes, *more)
+
+
+def _has_measured_its_network(platform: Platform, job: str) -> None:
+    found = platform.client.job_preflight(job)
+    network, machines = found["network"], found["platform"]
+    assert network is not None and machines is not None, found
+    ways = {(way["source"], way["target"]) for way in network["ways"] if way["bytesPerSecond"] > 0}
+    assert ways == {("worker-0", "worker-1"), ("worker-1", "worker-0")}
+    assert all(each["facts"]["processors"] > 0 for each in machines["machines"])
+
+
+def _is_traced(platform: Platform, name: str) -> None:
+    begun = time.monotonic()
+    while True:  # on a busy machine a process may not get to write its trace in time, which is told; it is asked again
+        done = platform.run("profile", name, "--all", "--what", "torch", "--duration", "1s", "-o", "json")
+        facts = json.loads(done.stdout)
+        late = [each for each in facts["problems"] if "did not write its trace within" in str(each)]
+        if not late or time.monotonic() - begun > _PATIENCE:
+            break
+    assert facts["problems"] == [], f"{done.stderr}{platform.log(name)}"
+    assert sorted(each["rank"].split()[0] for each in facts["reports"]) == ["worker-0", "worker-1"]
+    for each in facts["reports"]:
+        assert each["communication"] > 0, each
+        assert any("all_reduce" in one["name"] for one in each["collectives"])
+
+
+def _stands(platform: Platform, name: str) -> None:
+    """The stacks tell where each rank is, once the second one has come to where it stops."""
+    begun = time.monotonic()
+    while "load_shard (" not in (told := platform.run("profile", name, "--what", "stacks").stdout):
+        assert time.monotonic() - begun < _PATIENCE, told
+        time.sleep(pause(begun, most=1.0))
+    odd = next(part for part in told.split("\n\n") if "load_shard (" in part)
+    assert odd.lstrip().startswith("worker-1 process ") and "worker-0" not in odd
+
+
+def _hangs(platform: Platform, job: str) -> None:
+    """The odd rank is named, by its flight recorder or its stacks, and the bundle has the stacks of both."""
+    begun = time.monotonic()
+    found: Mapping[str, Any] | None = None
+    while found is None:  # on a busy machine it may have been silent for long before, and nobody was odd then
+        assert time.monotonic() - begun < _PATIENCE, f"{platform.client.job_hangs(job)}\n{platform.log(job)}"
+        time.sleep(pause(begun, most=1.0))
+        items = platform.client.job_hangs(job)["items"]
+        found = next((each for each in items if each["odd"] == ["worker-1"]), None)
+    assert found["collective"] == "all_reduce", found
+    assert found["place"].startswith("load_shard ("), found
+    assert found["why"].startswith("worker-1 ") and "all_reduce" in found["why"], found
+    packed = b"".join(platform.client.hang_bundle(job, found["bundle"]))
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        files = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+    stacks = {name.split("-")[1] for name in files if name.endswith(".stacks-2.json")}
+    assert stacks == {"0", "1"}, sorted(files)
+    assert b"step 20\n" in files["worker-1.all.log"]
+    assert {"summary.json", "figures.json"} <= set(files)
+
+
+def _are_measured(platform: Platform, suite: Path, nodes: Sequence[str], *more: str) -> None:
+    """The nodes are measured with a suite of one second."""
+    suite.write_text("superbench: {benchmarks: {process-launch: {timeout: 200, parameters: {repeat: 1}}}}")
+    results = suite.with_suffix(".jsonl")
+    asked = ("--suite", str(suite), "--nodes", ",".join(nodes), "--results", str(results), "--file-only", *more)
+    done = platform.run("benchmark", "run", *asked)
+    assert done.returncode == 0, done.stderr
+    measured = {line["node"]: line for line in map(json.loads, results.read_text().splitlines())}
+    assert sorted(measured) == sorted(nodes)
+    for line in measured.values():
+        assert line["process-launch/return_code"] == 0 and line["process-launch/python_time:0"] > 0
