@@ -36,6 +36,7 @@ from corral.control.journal.records import documents_of
 from corral.control.journal.rules import Rules
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
+from corral.control.machine_parts import machine_parts
 from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.metrics.series_sources import is_longer
@@ -46,7 +47,7 @@ from corral.control.server_parts import parts_of, versions_of
 from corral.control.shadow.lives import CandidateRules
 from corral.control.shadow_requests import ShadowRequests
 from corral.control.what_if.questions import Questions
-from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster, TaskFolders
+from corral.engines.base import Engine, ExecSession, LoopbackPorts, ObjectListing, SharedCluster, TaskFolders
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.cluster_use import ClusterUse
@@ -68,10 +69,13 @@ from corral.service.mutual_tls import TlsFiles
 from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 from corral.spec.configuration_file import load_document
 from corral.storage.log_sources import LogSources
+from corral.store.cluster_views import CONTAINER_RUNTIME
 
 if TYPE_CHECKING:
     from corral.monitor.series.prometheus import PrometheusSeries
 
+_STORE_SECONDS = 0.5
+"""Seconds that the store has to tell what the parts of the server are shown with; front waits for 2 in all."""
 _NORMAL_END = 1000
 _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 """Rows or columns of a terminal."""
@@ -217,6 +221,7 @@ class ControlApi:
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
             Route("/work-folders", self._work_folders, methods=["POST"]),
+            Route("/here/{attempt}", self._is_here),
             Route("/metrics", self._told_metrics),
             Route("/series", self._series, methods=["POST"]),
             Route("/scalars", self._scalars, methods=["POST"]),
@@ -242,13 +247,16 @@ class ControlApi:
         control, agents = self._control, self.metrics.agents
         troubles = [*control.troubles(), *descriptor_shortages("scheduler")]
         away = control.engine_set.away
-        versions = await versions_of({name: each for name, each in control.engines.items() if name not in away})
+        here = machine_parts(await _container_runtime(control), self.metrics.exporters)
+        asked = versions_of({name: each for name, each in control.engines.items() if name not in away})
+        versions, machine = await asyncio.gather(asked, here)
         found = parts_of(
             ready=control.ready.is_set(), troubles=troubles, engines=list(control.engines), versions=versions,
             away=away, agents={} if agents is None else agents.scraper.troubles(),
             certificates=control.engine_set.certificate_ends(), now=control.clock.now(),
+            told={} if agents is None else agents.versions(),
         )  # fmt: skip
-        return _json(found)
+        return _json([*found, *machine])
 
     async def _explain(self, request: Request) -> Response:
         """Explain why a job waits, computed on the live state, with the first jobs before it and its outlook."""
@@ -286,7 +294,7 @@ class ControlApi:
         job, name = request.path_params["job"], request.path_params["name"]
         if self.bundles is None:
             raise NotFound("no-such-bundle", "This server keeps no bundles.")
-        data = await asyncio.to_thread(self.bundles.read, job, name)
+        data = await self.bundles.read(job, name)
         return Response(data, media_type="application/gzip")
 
     async def _fit(self, request: Request) -> Response:
@@ -398,6 +406,15 @@ class ControlApi:
         known = [each.folders.all() for each in self._control.engines.values() if isinstance(each, TaskFolders)]
         return _json({each: folders[each] for each in asked for folders in known if each in folders})
 
+    async def _is_here(self, request: Request) -> Response:
+        """Whether a port of a task is one of this machine's loopback, which it was given."""
+        attempt = AttemptId(request.path_params["attempt"])
+        engine = self._control.engines[self._control.engine_of(attempt)]
+        if not isinstance(engine, LoopbackPorts):
+            return _json(False)
+        engine.check_port(attempt, int(request.query_params["port"]))
+        return _json(True)
+
     async def _scalars(self, request: Request) -> Response:
         """Take scalars that a task tells of its event files; how many were left out."""
         told = msgspec.json.decode(await request.body(), type=ToldScalars)
@@ -470,12 +487,11 @@ class ControlApi:
         attempt = AttemptId(socket.path_params["attempt"])
         try:
             engine = self._control.engines[self._control.engine_of(attempt)]
-            session = await opened(engine, attempt)
+            await _carry(socket, await opened(engine, attempt))
         except CorralError as error:
-            await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
-            await socket.close()
-            return
-        await _carry(socket, session)
+            with contextlib.suppress(WebSocketDisconnect):
+                await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
+                await socket.close()
 
 
 async def _carry(socket: WebSocket, session: ExecSession) -> None:
@@ -534,6 +550,15 @@ def below(agents: ASGIApp) -> ASGIApp:
         await agents({**scope, "path": scope["path"].removeprefix(scope["root_path"])}, receive, send)
 
     return called
+
+
+async def _container_runtime(control: Control) -> str:
+    """The program that starts containers here, as it was stored at the start; "" while the store does not tell it."""
+    try:
+        async with asyncio.timeout(_STORE_SECONDS):
+            return str(await control.store.setting(CONTAINER_RUNTIME, ""))
+    except (CorralError, TimeoutError):
+        return ""
 
 
 async def _use_of(engine: SharedCluster) -> ClusterUse:

@@ -71,12 +71,13 @@ class EngineSet:
         if (error := self.away.get(name)) is not None:
             raise Unavailable(error.code, error.message)
 
-    def certificate_ends(self) -> dict[str, float]:
-        """When the certificates of open engines' clusters end, in seconds since 1970."""
+    def certificate_ends(self) -> dict[tuple[str, str], float]:
+        """When the certificates of open engines' clusters end, in seconds since 1970, by engine and by whose they are."""
         return {
-            name: engine.certificate_ends
+            (name, of): ends
             for name, engine in self._engines.items()
-            if name not in self.away and isinstance(engine, CertifiedCluster) and engine.certificate_ends is not None
+            if name not in self.away and isinstance(engine, CertifiedCluster)
+            for of, ends in engine.certificate_ends.items()
         }
 
     def unseen(self, jobs: Sequence[LiveJob]) -> set[AttemptId]:

@@ -23,6 +23,8 @@ _SYNC_SECONDS: Final = 1.0
 """Seconds between two syncs to the disk: what a power cut may lose."""
 _TIDY_SECONDS: Final = 60.0
 """Seconds after which the folder's bounds are looked at even when nothing was written."""
+_SILENT_SECONDS: Final = 60.0
+"""Seconds after which a step is written though nothing happened: readers of the journal learn up to when."""
 _BEGIN_SECONDS: Final = 86_400.0
 """Seconds after which a core is built anew, so that a replay can begin there."""
 _BEGIN_BYTES: Final = 256 << 20
@@ -36,7 +38,7 @@ class JournalKeeper:
         self._folder = folder
         self._clock = clock
         self._writer = JournalWriter(self, rules, version)
-        self._begun_at = 0.0
+        self._begun_at = self._stepped_at = 0.0
         self._broken = False
         """Whether records are dropped until a core begins again."""
 
@@ -51,6 +53,11 @@ class JournalKeeper:
         seconds = self._clock.now() - self._begun_at
         return seconds > _BEGIN_SECONDS or (self._folder.written > _BEGIN_BYTES and not self._broken)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether no step was written for so long that one is due though nothing happened."""
+        return self._clock.now() - self._stepped_at >= _SILENT_SECONDS
+
     def begin(self, recovered: Recovered, launch: LaunchPolicy, machines: Machines, now: float) -> None:
         """Write how a core begins; to be called before it takes `machines` over."""
         self._folder.begin_file()
@@ -60,6 +67,7 @@ class JournalKeeper:
 
     def step(self, core: Core, inputs: Sequence[Input], now: float) -> Batch:
         """Step a core and write the step."""
+        self._stepped_at = now
         return core.step(inputs, now) if self._broken else self._writer.step(core, inputs, now)
 
     def add(self, record: bytes) -> None:

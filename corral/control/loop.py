@@ -300,6 +300,10 @@ class Control:
     async def _cycle(self) -> None:
         inputs = await self._read()
         inputs += self._taken
+        rests = self.core.rests(self.clock.now()) and not any(map(_is_news, inputs))
+        if rests and (self._journal is None or not self._journal.is_silent):
+            await self._commit(Batch())
+            return
         step = Core.step if self._journal is None else self._journal.step
         before = self.core.world.planner.revision
         begun = time.perf_counter()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import corral
-from corral.engines.base import Engine, Versioned
+from corral.engines.base import OF_API, OF_REGISTRY, Engine, Versioned
 from corral.kernel.errors import CorralError, Unavailable
+from corral.model.metrics.agent_page import NO_VERSIONS, AgentVersions
 from corral.model.server_parts import AWAY, DEGRADED, OK, ServerPart
 
 _DAY: Final = 86400.0
@@ -17,6 +19,20 @@ _SOON: Final = 30 * _DAY
 """Seconds before its end at which a certificate is told of, as by `corral deploy certs status`."""
 _MOST_SECONDS_OF_VERSION: Final = 1.0
 """Seconds that a cluster has to tell its version; what asks for the parts waits for 2."""
+
+
+class _Renewal(NamedTuple):
+    """How certificates are named, and how they are renewed."""
+
+    whose: str
+    how: str
+
+
+_RENEWAL: Final[Mapping[str, _Renewal]] = {
+    OF_API: _Renewal(whose="cluster", how="renew them (corral deploy certs renew, or kubeadm certs renew all)"),
+    OF_REGISTRY: _Renewal(whose="cluster's registry", how="run corral deploy up, which makes new ones"),
+}
+_NONE_TOLD: Final[Mapping[str, AgentVersions]] = MappingProxyType({})
 
 
 async def versions_of(engines: Mapping[str, Engine]) -> dict[str, str]:
@@ -42,33 +58,45 @@ def parts_of(
     versions: Mapping[str, str],
     away: Mapping[str, Unavailable],
     agents: Mapping[str, str],
-    certificates: Mapping[str, float],
+    certificates: Mapping[tuple[str, str], float],
     now: float,
+    told: Mapping[str, AgentVersions] = _NONE_TOLD,
 ) -> list[ServerPart]:
     """The parts that control sees; `agents` has the trouble of each that is asked, "" where it answers.
 
-    `versions` has those of engines that told one; `certificates` has the time, as `now` in seconds since 1970, when that of
-    an engine's cluster ends.
+    `told` has the versions of those agents that told any.
+    `versions` has those of engines that told one; `certificates` has the times, as `now` in seconds since 1970, when those
+    of an engine's cluster end, by engine and by whose they are.
     """
     reasons = tuple(troubles) if ready else ("The scheduler is still starting.", *troubles)
     found = [ServerPart("scheduler", "scheduler", DEGRADED if reasons else OK, corral.__version__, reasons)]
     for name in sorted(engines):
         error = away.get(name)
-        late = _late(certificates[name], now) if name in certificates else ()
+        late = tuple(_late(certificates, name, now))
         state = AWAY if error is not None else DEGRADED if late else OK
         why = late if error is None else (error.message,)
         found.append(ServerPart("engine", name, state, versions.get(name, ""), why))
     for name, trouble in sorted(agents.items()):
-        found.append(ServerPart("agent", name, AWAY if trouble else OK, reasons=(trouble,) if trouble else ()))
+        versions_there = told.get(name, NO_VERSIONS)
+        found.append(
+            ServerPart(
+                "agent", name, AWAY if trouble else OK, versions_there.agent, (trouble,) if trouble else (),
+                _runs_on(versions_there),
+            )
+        )  # fmt: skip
     return found
 
 
-def _late(ends: float, now: float) -> tuple[str, ...]:
-    """What is said of a certificate that ends soon, or has ended."""
-    if ends - now >= _SOON:
-        return ()
-    day = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d")
-    when = f"end on {day}" if ends > now else f"have ended on {day}"
-    return (
-        f"The certificates of its cluster {when}: renew them (corral deploy certs renew, or kubeadm certs renew all).",
-    )
+def _runs_on(told: AgentVersions) -> tuple[str, ...]:
+    return (*([f"Linux {told.kernel}"] if told.kernel else []), *told.runs_on)
+
+
+def _late(certificates: Mapping[tuple[str, str], float], engine: str, now: float) -> Iterator[str]:
+    """What is said of the certificates of an engine's cluster that end soon, or have ended."""
+    for (name, of), ends in certificates.items():
+        if name != engine or of not in _RENEWAL or ends - now >= _SOON:
+            continue
+        day = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d")
+        when = f"end on {day}" if ends > now else f"have ended on {day}"
+        renewal = _RENEWAL[of]
+        yield f"The certificates of its {renewal.whose} {when}: {renewal.how}."

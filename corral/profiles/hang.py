@@ -7,7 +7,7 @@ odd rank is the one that is stopped, that is behind in its collectives, or that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ COLLECTIVES: Final = frozenset(
 )  # fmt: skip
 """Functions of PyTorch, Horovod and mpi4py in which a rank waits for others."""
 _MAIN: Final = "MainThread"
+_MOST_PROBLEM: Final = 200
 _STOPPED: Final = frozenset("Tt")
 _BUSY: Final = 0.05
 """The part of the time between two looks in which a process that works used a processor; it may have to share one."""
@@ -109,6 +110,11 @@ class Verdict(NamedTuple):
     why: str
     """One sentence."""
 
+    @property
+    def certain(self) -> bool:
+        """Whether nothing moves, and each rank could be looked at."""
+        return self.hangs and all(each.standing is not Standing.UNKNOWN for each in self.ranks)
+
 
 def judge(ranks: Sequence[Rank]) -> Verdict:
     """Tell whether a silent gang hangs, and which of its ranks are odd."""
@@ -116,8 +122,21 @@ def judge(ranks: Sequence[Rank]) -> Verdict:
     working = tuple(each for each in found if each.standing is Standing.WORKS)
     if working:
         return Verdict(False, working, found, f"{_names(working)} {_verb(working, 'works', 'work')}.")
+    if found and all(each.standing is Standing.UNKNOWN for each in found):
+        return Verdict(False, (), found, _unseen(found))
     odd, why = _odd(found)
     return Verdict(True, odd, found, _sentence(odd, why, found))
+
+
+def judge_tasks(ranks: Sequence[Rank], tasks: Container[str]) -> Verdict:
+    """Tell of tasks that make no progress while their peers go on: whether they hang, and where they stand.
+
+    They are the odd ones, however the others stand; those that work are only where all of them do.
+    """
+    own = [each for each in ranks if each.task in tasks]
+    working = {each.task for each in own if _standing(each) is Standing.WORKS}
+    verdict = judge([each for each in own if each.task not in working] or own)
+    return verdict._replace(odd=verdict.ranks, ranks=tuple(map(_found, ranks)))
 
 
 def _found(rank: Rank) -> Found:
@@ -198,6 +217,13 @@ def _sentence(odd: Sequence[Found], why: str, found: Sequence[Found]) -> str:
     if where:
         told += f" at {where[0]}"
     return f"{told}; {waiting}." if waiting else f"{told}."
+
+
+def _unseen(found: Sequence[Found]) -> str:
+    """The sentence of ranks of which none could be looked at, with the first problem."""
+    told = f"{found[0].task} could not" if len(found) == 1 else f"None of the {len(found)} ranks could"
+    why = next((each.problem for each in found if each.problem), "")[:_MOST_PROBLEM].rstrip(".")
+    return f"{told} be looked at{f': {why}' if why else ''}."
 
 
 def _alone(rank: Found) -> str:

@@ -26,6 +26,7 @@ class _Thread(msgspec.Struct, frozen=True):
     waited: float
     disk: float
     ready: float
+    kernel: float = 0.0
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class _Facts(msgspec.Struct, frozen=True):
     processors: int
     limits: dict[str, float] = {}
     devices: list[tuple[float, float, float, float, float]] = []
+    hit: float = 0.0
 
 
 _READ: Final = msgspec.json.Decoder(_Facts)
@@ -70,6 +72,10 @@ class SystemReport(NamedTuple):
     """Of a second, so much it was throttled."""
     disk: float
     """The share of the time in which the thread that waited most for the disk did so."""
+    kernel: float
+    """Processors that the same thread used within the kernel."""
+    hit: float
+    """Processor seconds in which the kernel gives a byte that the page cache holds; 0 is not known."""
     read: float
     """Bytes that came from the disk."""
     asked: float
@@ -94,6 +100,7 @@ def read_system(rank: str, text: str) -> SystemReport:
 
     wanted = rose("ran") + rose("waited")
     periods = rose("periods")
+    waits = max(facts.threads, key=lambda each: each.disk, default=_Thread(0.0, 0.0, 0.0, 0.0))
     return SystemReport(
         rank=rank,
         seconds=seconds,
@@ -104,7 +111,9 @@ def read_system(rank: str, text: str) -> SystemReport:
         queued=rose("waited") / wanted if wanted > 0 else 0.0,
         throttled=rose("throttled") / periods if periods > 0 else 0.0,
         throttled_seconds=rose("throttled_seconds") / seconds,
-        disk=min(1.0, max((each.disk for each in facts.threads), default=0.0)),
+        disk=min(1.0, waits.disk),
+        kernel=min(1.0, waits.kernel / seconds),
+        hit=facts.hit,
         read=rose("read"),
         asked=rose("rchar"),
         written=rose("written"),
@@ -122,7 +131,7 @@ def _facts(text: str) -> _Facts:
         raise InvalidInput("bad-profile", "What the task told of its machine cannot be read.") from None
     numbers = [value for look in facts.looks for value in look.values()]
     numbers += [value for each in facts.threads for value in msgspec.structs.astuple(each)]
-    numbers += [*facts.limits.values(), *(value + 1 for each in facts.devices for value in each)]
+    numbers += [facts.hit, *facts.limits.values(), *(value + 1 for each in facts.devices for value in each)]
     times = [each.get("at", -1.0) for each in facts.looks]
     grows = all(before < after for before, after in pairwise(times))
     bounded = all(0 <= each <= _MOST for each in numbers)

@@ -71,12 +71,24 @@ def _disk(rank: SystemReport, given: Given) -> Iterator[Advice]:
             f"{waits}{misses:.0%} of what it read ({rank.read / _MIB:,.0f} MiB) was not in the page cache. Give it memory "
             "for its files, read each of them once, read ahead in other threads, or copy them to the node."
         )
-        yield Advice("page-cache", misses, rank.disk, rank.rank, text)
+        yield Advice("page-cache", misses, _of_misses(rank, misses), rank.rank, text)
     else:
         text = (
             f"{waits}it wrote {rank.written / _MIB:,.0f} MiB. Write less often, in another thread, or to memory first."
         )
         yield Advice("disk", rank.disk, rank.disk, rank.rank, text)
+
+
+def _of_misses(rank: SystemReport, misses: float) -> float:
+    """The gain if nothing that is read were missed: the waits, and what the kernel does to fetch it.
+
+    Of the time that the reading thread is within the kernel, copies of what was asked for would stay. The rest is counted
+    as far as reads missed.
+    """
+    if rank.hit <= 0:
+        return rank.disk
+    copies = rank.hit * rank.asked / rank.seconds
+    return min(1.0, rank.disk + misses * max(0.0, rank.kernel - copies))
 
 
 def _queued(rank: SystemReport, given: Given) -> Iterator[Advice]:

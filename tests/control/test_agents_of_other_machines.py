@@ -209,8 +209,8 @@ class Direct:
             **more,  # type: ignore[arg-type]
         )
 
-    def take(self, node: str, *values: Value, host: str = "a", of: str = "") -> None:
-        address = Address(False, host, 9102, node=of)
+    def take(self, node: str, *values: Value, host: str = "a", of: str = "", engine: str = "") -> None:
+        address = Address(False, host, 9102, node=of, engine=engine)
         self.collection.take(Target(address, host), AgentPage(node, 0.0, values), 0.0)
 
 
@@ -253,6 +253,19 @@ async def test_an_agent_of_no_node_and_a_second_one_of_a_node_are_refused(far: H
     direct.take("node0", host="b")
     direct.take("something.else", host="c", of="node1")  # an address made from a node's name is that node's
     assert set(direct.collection.machines()) == {"far/node0", "far/node1"}
+
+
+async def test_an_agent_that_an_engine_runs_tells_of_that_engines_node(far: House) -> None:
+    far.other_engines = (PaperEngine(nodes=1, name="yarn"),)
+    await far.begin()
+    async with far.patience():
+        while len(far.control.machines.nodes) < 3:
+            await asyncio.sleep(0.02)
+    direct = Direct(far)
+    direct.take("node0", of="node0", engine="yarn")
+    assert set(direct.collection.machines()) == {"yarn/node0"}, "another engine has a node of the same name"
+    with pytest.raises(InvalidInput, match="no engine has a node"):
+        direct.take("node1", of="node1", engine="yarn")
 
 
 async def test_every_node_of_another_machine_is_asked_where_the_address_names_it(far: House) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,16 @@ from corral.control.health.keeper import HealthKeeper
 from corral.control.loop import Control
 from corral.control.metrics.control_metrics import ControlMetrics, MeasureSettings, measure
 from corral.kernel.errors import Conflict, NotFound
+from corral.model.exits import NODE_LOST
 from corral.model.health.records import HEALTH
 from corral.model.health.signs import Sign, SignKind
 from corral.model.health.states import Cause, HealthState
 from corral.model.metrics.agent_page import AgentPage
 from corral.model.metrics.samples import Samples
+from corral.model.store_writes import Intent, IntentKind
 from corral.monitor.health.check_scripts import Checked
 from corral.monitor.health.figure_signs import Figures, FigureSigns
+from corral.monitor.health.hangs import HangingTask
 from corral.monitor.scraping.addresses import Address
 from corral.monitor.scraping.agent_client import Target
 from corral.settings import Settings
@@ -134,6 +138,21 @@ async def test_a_failed_validation_keeps_the_cordon_over_a_restart(watched: Watc
             await asyncio.sleep(0.02)
 
 
+async def test_a_node_that_reboots_during_its_validation_stays_closed_and_is_validated_again(watched: Watched) -> None:
+    await watched.begin()
+    watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT, SignKind.NODE_EXIT)
+    attempt = await watched.validation()
+    watched.house.engine.end(attempt, NODE_LOST)  # type: ignore[arg-type]
+    async with watched.house.patience():
+        while not (again := [each for each in watched.house.engine.running if each != attempt]):
+            await asyncio.sleep(0.02)
+    (known,) = await watched.house.store.node_health()
+    assert known.state is HealthState.VALIDATING and (await watched.house.store.cordons())[NODE].by == HEALTH
+    assert watched.house.engine.running[again[0]].node == NODE
+    watched.house.engine.end(again[0], 0)
+    await watched.until(HealthState.HEALTHY)
+
+
 async def test_a_suspected_node_is_taken_last(watched: Watched) -> None:
     await watched.begin(validation="none")
     watched.suspect(SignKind.DEVICE)
@@ -194,7 +213,7 @@ async def test_checks_that_break_stop_no_job(watched: Watched, monkeypatch: pyte
     async def broken(*_: object) -> list[Checked]:
         raise RuntimeError("nothing can be started")
 
-    monkeypatch.setattr("corral.control.health.checks.run_all", broken)
+    monkeypatch.setattr("corral.monitor.health.check_rounds.run_all", broken)
     await watched.begin()
     checks = Checks(watched.house.control, watched.keeper, watched.house.clock, tmp_path, every=0.01, limit=1.0)
     watched.tasks.append(asyncio.create_task(checks.run()))
@@ -224,6 +243,30 @@ async def test_what_an_agent_measured_adds_to_the_score_of_its_node(
     assert [each.node for each in await watched.house.store.node_health()] == [NODE]
 
 
+async def test_a_task_that_stops_while_its_peers_go_on_is_told_to_who_keeps_its_evidence(watched: Watched) -> None:
+    await watched.begin()
+    job = await watched.house.submit(short("gang", replicas=3, devices=4))
+    await watched.house.until(job, "running")
+    told: list[HangingTask] = []
+    watched.keeper.on_hanging = told.extend
+    steps = {0: range(100), 1: range(5), 2: range(100)}
+    said = [(10.0 * step, index, float(step)) for index, those in steps.items() for step in those]
+    data: list[dict[str, Any]] = [
+        {"jobAttempt": 0, "role": "worker", "index": index, "report": {"at": at, "step": step}}
+        for at, index, step in sorted(said)
+    ]
+    heard = [Intent(0, job, IntentKind.WORK_REPORTED, "runtime", 0.0, each) for each in data]
+    async with watched.house.patience():
+        while not told:
+            watched.keeper.heard(heard)  # until what is stored has been read, nothing is heard
+            await asyncio.sleep(0.05)
+    assert [(each.job, str(each.key)) for each in told] == [(job, "worker-1")]
+    async with watched.house.patience():
+        while not (found := (await watched.house.store.health_history(told[0].node)).items):
+            await asyncio.sleep(0.05)
+    assert [each.what for each in found] == ["hang"]
+
+
 async def test_figures_that_cannot_be_looked_at_keep_no_other_sign_from_being_seen(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +278,6 @@ async def test_figures_that_cannot_be_looked_at_keep_no_other_sign_from_being_se
             raise MemoryError
 
     watched.keeper._figure_signs = Broken()
-    watched.keeper.figures = lambda: {NODE: Figures(Samples())}
+    watched.keeper.figures = [lambda: {NODE: Figures(Samples())}]
     watched.suspect(SignKind.NODE_EXIT, SignKind.NODE_EXIT)
     await watched.until(HealthState.SUSPECTED)

@@ -50,7 +50,9 @@ async def test_a_gang_starts_whole_or_waits_with_its_reason(house: House) -> Non
     await house.store.add_intent(first, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     assert (await house.until(first, *ENDED_PHASES)).phase == "stopped"
     await house.until(second, "running")
-    assert sum(attempt.startswith(second) for attempt in house.engine.started) == 4
+    async with house.patience():
+        while sum(attempt.startswith(second) for attempt in house.engine.started) != 4:
+            await house.store.wakeup.wait(0.05)
 
 
 async def test_what_was_submitted_while_control_was_away_runs_when_it_is_back(house: House) -> None:
@@ -152,7 +154,9 @@ async def test_a_scaled_job_gains_and_loses_tasks_while_it_runs(house: House) ->
     text = short("elastic", devices=1).replace('"replicas": 1', '"replicas": {"min": 1, "max": 4}')
     job = await house.submit(text)
     await house.until(job, "running")
-    assert len(house.engine.running) == 4
+    async with house.patience():
+        while len(house.engine.running) != 4:
+            await house.store.wakeup.wait(0.05)
     await house.store.add_intent(job, IntentKind.SCALE, {"role": "worker", "replicas": 2}, actor="ada", at=1.0)
     while len(house.engine.running) != 2:
         await house.store.wakeup.wait(0.05)

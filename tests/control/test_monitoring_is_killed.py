@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,10 +15,14 @@ from corral.control.alerts.of_files import keeper_of_files
 from corral.control.control_api import ControlApi
 from corral.control.health.beside import HealthSettings, health_terms
 from corral.control.health.keeper import HealthKeeper
+from corral.control.metrics.series_keeper import SeriesKeeper
 from corral.control.notifications import notifier_of
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.health.signs import Sign, SignKind
 from corral.model.notifications.channels import Channel, Outgoing
 from corral.model.notifications.messages import about_code
+from corral.model.series import SeriesQuestion
+from corral.monitor.series.store import SeriesStore
 from corral.service.secret_box import SecretBox
 from corral.settings import Settings
 from tests.control.harness import House, PaperEngine, short
@@ -216,3 +221,111 @@ async def test_monitoring_that_cannot_write_goes_on_and_stops_nothing(
         await runs(house)
         assert not task.done()
     await ended(task)
+
+
+async def killing(
+    house: House, name: str, folder: Path, patch: pytest.MonkeyPatch, cuts: list[int], every: float = 0.0
+) -> None:
+    """Kill a part of monitoring while it writes, again after so many seconds, until cancelled."""
+    part, writing = PARTS[name](house, folder), Writing(house, PARTS[name].writes, patch)  # type: ignore[attr-defined]
+    try:
+        for ticks in itertools.cycle(TICKS):
+            await part.prepare()
+            writing.begun.clear()
+            task = asyncio.create_task(part.begin())
+            await writing.begun.wait()
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            await ended(task)
+            await asyncio.sleep(every)
+    finally:
+        cuts.append(writing.cut)
+
+
+def job_of(attempt: AttemptId) -> JobId:
+    """The job of an attempt."""
+    return parse_attempt_id(attempt).job
+
+
+async def decided(house: House) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Which job got the one node when, of eight that each need all of it, with node and devices."""
+    first = await house.submit(short("first", devices=4))
+    await house.until(first, "running")
+    names = {
+        await house.submit(short(f"job-{number}", devices=4, priority=(3 * number) % 8)): f"job-{number}"
+        for number in range(8)
+    }
+    for job in names:
+        await house.explained(job)
+    order: list[tuple[str, str, tuple[int, ...]]] = []
+    begun = len(house.engine.started)
+    house.engine.end(house.engine.started[begun - 1], 0)
+    for number in range(8):
+        async with house.patience():
+            while len(house.engine.started) <= begun + number:
+                await asyncio.sleep(0.005)
+        attempt = house.engine.started[begun + number]
+        launch = house.engine.running[attempt]
+        order.append((names[job_of(attempt)], launch.node, tuple(each.index for each in launch.devices)))
+        house.engine.end(attempt, 0)
+    for job in names:
+        await house.until(job, "succeeded")
+    return order
+
+
+async def test_what_is_decided_stays_the_same_while_monitoring_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[tuple[str, str, tuple[int, ...]]]] = []
+    for name in ("", "alerts", "health"):  # what is told of jobs by mail submits some of its own
+        (tmp_path / f"site{name}").mkdir()
+        house, cuts = House(tmp_path / f"site{name}", PaperEngine(nodes=1, devices=4)), list[int]()
+        await house.open()
+        await house.begin()
+        with monkeypatch.context() as patch:
+            beside = [asyncio.create_task(killing(house, name, tmp_path / f"site{name}", patch, cuts))] if name else []
+            found.append(await decided(house))
+            for each in beside:
+                await ended(each)
+        await house.close()
+        assert not name or cuts[0] >= 1, "it was killed while it wrote"
+    expected = sorted(range(8), key=lambda number: -((3 * number) % 8))
+    assert [name for name, _, _ in found[0]] == [f"job-{number}" for number in expected]
+    assert found[1] == found[0] and found[2] == found[0]
+
+
+async def test_series_that_are_killed_while_they_are_stored_stop_nothing_and_go_on(
+    house: House, tmp_path: Path
+) -> None:
+    path, loop = tmp_path / "series.db", asyncio.get_running_loop()
+    begun_at = house.clock.now()
+
+    class Watched(SeriesStore):
+        """Tells when it begins to store."""
+
+        def flush(self) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            super().flush()
+
+    def keeper() -> SeriesKeeper:
+        made = SeriesKeeper(
+            Watched(path), ControlApi(house.control, tmp_path / "unused.sock").metrics.samples, house.clock.now
+        )
+        made.every_seconds = 0.01
+        return made
+
+    begun = asyncio.Event()
+    for ticks in TICKS:
+        begun.clear()
+        task = asyncio.create_task(keeper().run(house.control.ready))
+        async with house.patience():
+            await begun.wait()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        await ended(task)
+        await runs(house)
+    store = SeriesStore(path)
+    question = SeriesQuestion(begun_at - 60, house.clock.now() + 60, 15, ("corral_jobs_ended_total",))
+    views, _ = store.read(question)
+    assert views and any(value is not None for view in views for value in view.mean)
+    store.close()

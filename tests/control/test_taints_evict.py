@@ -102,9 +102,9 @@ async def test_one_that_tolerates_it_for_a_time_leaves_when_that_is_over_and_not
     )
     house.engine.taint(node, OUT)  # type: ignore[attr-defined]
     assert await _after(house, job) == 0
-    house.clock.advance(3590)  # type: ignore[attr-defined]
+    house.clock.advance(3000)  # type: ignore[attr-defined]
     assert await _after(house, job) == 0
-    house.clock.advance(11)  # type: ignore[attr-defined]
+    house.clock.advance(601)  # type: ignore[attr-defined]
     receipt = await _returned(house, job)
     assert receipt.rule == "taint" and receipt.message.endswith("which it does not tolerate any longer.")
 

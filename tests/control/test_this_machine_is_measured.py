@@ -151,7 +151,8 @@ async def test_a_server_measures_its_own_machine_by_node_exporter(house: House) 
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         exporter.end()
-    assert told == {NodeMetric.MEMORY_TOTAL: 4711.0}
+    of_kernel = {NodeMetric.DISK_ERRORS, NodeMetric.THROTTLED}  # node exporter has no such series
+    assert {name: value for name, value in told.items() if name not in of_kernel} == {NodeMetric.MEMORY_TOTAL: 4711.0}
     for wrong in (
         settings._replace(metrics_node_exporter="ftp://gpu1"),
         settings._replace(metrics_amd_exporter="gpu1"),

@@ -159,7 +159,9 @@ async def test_an_engine_is_told_how_large_a_gang_is_and_when_its_job_is_over(tm
     await house.open()
     await house.begin()
     job = await house.submit(short("gang", replicas=3, devices=2))
-    await house.until(job, "running")
+    async with house.patience():
+        while len(engine.running) != 3:
+            await house.store.wakeup.wait(0.05)
     parts = {launch.gang for launch in engine.running.values()}
     assert len(parts) == 1, "each start carries the whole gang"
     [gang] = parts

@@ -9,10 +9,12 @@ from types import CoroutineType
 import pytest
 
 from corral.control.control_api import ControlApi
+from corral.control.health.keeper import HealthKeeper
 from corral.control.metrics.measured_use import EVERY_SECONDS, STORED_EVERY, Figures, MeasuredUse, used
 from corral.control.watchers import ReportSettings, watchers
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.health.ledger import HealthTerms
 from corral.model.metrics.samples import Value
 from corral.model.usage import GIB, By, Measured, Use
 from corral.store.measured_use import MeasuredUse as Records
@@ -135,11 +137,13 @@ async def test_sums_are_stored_now_and_then_and_kept_while_the_store_is_away(
 async def test_it_runs_beside_a_control(house: House, tmp_path: Path) -> None:
     await house.begin()
     api = ControlApi(house.control, tmp_path / "unused.sock")
-    loops = watchers(house.control, api, ReportSettings("root", "", "", "monday 07:00", tmp_path))
+    health = HealthKeeper(house.control.store, house.clock, HealthTerms())
+    loops = watchers(house.control, api, ReportSettings("root", "", "", "monday 07:00", tmp_path), health=health)
     names = [each.cr_code.co_qualname for each in loops if isinstance(each, CoroutineType)]
     for each in loops:
         each.close()
     assert "MeasuredUse.run" in names
+    assert health.on_hanging.__qualname__ == "HangKeeper.stopped", "tasks that stop alone have their evidence kept"
 
 
 def test_odd_figures_count_as_nothing() -> None:

@@ -139,6 +139,21 @@ def test_a_rank_that_could_not_be_looked_at_is_odd_and_its_problem_is_kept() -> 
     assert verdict.odd[0].problem.startswith("The task did not answer")
 
 
+@pytest.mark.parametrize(
+    ("tasks", "why"),
+    [
+        (1, "worker-0 could not be looked at: The task did not answer within 75 s."),
+        (3, "None of the 3 ranks could be looked at: The task did not answer within 75 s."),
+    ],
+)
+def test_a_gang_of_which_no_rank_could_be_looked_at_is_not_called_hung(tasks: int, why: str) -> None:
+    unseen = [Rank(f"worker-{at}", 0, problem="The task did not answer within 75 s.") for at in range(tasks)]
+    verdict = judge(unseen)
+    assert (verdict.hangs, verdict.certain, verdict.odd, verdict.why) == (False, False, (), why)
+    assert judge([*unseen, rank(7, WAITS)]).hangs and not judge([*unseen, rank(7, WAITS)]).certain
+    assert judge([rank(0, WAITS), rank(1, WAITS)]).certain
+
+
 FRAMES = st.sampled_from([WAITS, ELSEWHERE, BACKWARD, ()])
 RANKS = st.lists(
     st.builds(

@@ -19,13 +19,13 @@ BUSY = {"ran": 1.0, "waited": 0.0, "disk": 0.0, "ready": 1.0}
 ASKED = {"worker-0": Given(2000, 0)}
 
 
-def facts(*threads: dict[str, float], seconds: float = 2.0, **rises: float) -> dict[str, Any]:
+def facts(*threads: dict[str, float], seconds: float = 2.0, hit: float = 0.0, **rises: float) -> dict[str, Any]:
     """What a task answers whose threads did this in each second, and whose other counters rose by so much in all."""
     sums = {name: seconds * sum(each[name] for each in threads) for name in ("ran", "waited")}
     first = {"at": 0.0, "resident": 100.0 * MIB}
     last = {"at": seconds, "resident": 100.0 * MIB, **sums, "user": sums["ran"], **rises}
     listed = [{**each, "ran": seconds * each["ran"], "waited": seconds * each["waited"]} for each in threads]
-    return {"looks": [first, last], "threads": listed, "processors": 4, "limits": {}, "devices": []}
+    return {"looks": [first, last], "threads": listed, "processors": 4, "limits": {}, "devices": [], "hit": hit}
 
 
 def told(*threads: dict[str, float], **rises: float) -> SystemReport:
@@ -63,6 +63,21 @@ def test_a_planted_cause_is_the_first_advice_and_its_healthy_twin_has_none(
 ) -> None:
     assert first(planted) == advice
     assert advise_system([healthy], ASKED) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "missed", "gain"),
+    [(0.3, 1000, 0.6 + 0.2), (0.3, 500, 0.6 + 0.1), (0.1, 1000, 0.6), (0.05, 1000, 0.6), (0.9, 1000, 1.0)],
+    ids=["all missed", "half missed", "copies alone", "less than copies", "no more than all"],
+)
+def test_what_the_kernel_does_to_fetch_what_was_missed_is_gained_beside_the_waits(
+    kernel: float, missed: float, gain: float
+) -> None:
+    """Copies of the 1,000 MiB that were asked for take a tenth of the time, and stay."""
+    reads = {"read": missed * MIB, "rchar": 1000 * MIB}
+    waits = told({**WAITS, "kernel": kernel * 2}, hit=0.1 * 2 / (1000 * MIB), **reads)
+    assert first(waits) == ("page-cache", round(gain, 2))
+    assert first(told({**WAITS, "kernel": kernel * 2}, **reads)) == ("page-cache", 0.6), "copies were not measured"
 
 
 def test_one_thread_is_no_cause_where_one_processor_was_given_or_little_is_done() -> None:

@@ -210,6 +210,11 @@ class Core:
                 found = at
         return found
 
+    def rests(self, now: float) -> bool:
+        """Whether a step at `now` that nothing is told decides nothing: nothing is due, and no loan runs."""
+        at = self.next_wakeup()
+        return (at is None or at > now) and not self.ledger.running
+
     @property
     def wants_machines(self) -> bool:
         """Whether the engines should be asked for their nodes: the last task of a removed node is over."""

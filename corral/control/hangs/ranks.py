@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import structlog
+
 from corral.engines.base import Engine, ExecSession
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.ids import AttemptId
@@ -19,10 +21,14 @@ from corral.profiles.recorder import Recorded, last_pickled, last_recorded
 from corral.profiles.stacks import printable, read_stacks
 from corral.runtime.profile_start import START, program, py_spy_for, why_no_py_spy
 
+log = structlog.get_logger()
+
 BETWEEN_SECONDS: Final = 3.0
 """Seconds between the two looks at a process."""
 _SECONDS: Final = 75.0
 """Seconds in which a task must have answered."""
+_CLOSE_SECONDS: Final = 10.0
+"""Seconds in which its session must have closed then."""
 _PROCESSES: Final = 8
 _STACK_BYTES: Final = 1024**2
 _RECORDER_BYTES: Final = 4 * 1024**2
@@ -55,12 +61,21 @@ async def look_at(engine: Engine, attempt: AttemptId, task: str, room: Room) -> 
             try:
                 await _converse(session, looks, room)
             finally:
-                await session.close()
+                await _close(session, task)
     except TimeoutError:
         _failed(looks, f"The task did not answer within {_SECONDS:.0f} s.")
     except CorralError as error:
         _failed(looks, error.message)
     return looks
+
+
+async def _close(session: ExecSession, task: str) -> None:
+    """Close a session; one that does not close in time must not keep the job from being looked at again."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await session.close()
+    except TimeoutError:
+        log.warning("a session beside a task was not closed in time", task=task, seconds=_CLOSE_SECONDS)
 
 
 async def _converse(session: ExecSession, looks: TaskLooks, room: Room) -> None:

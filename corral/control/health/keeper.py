@@ -26,6 +26,7 @@ from corral.model.inventory import Inventory
 from corral.model.placement import TaskPlacement
 from corral.model.store_writes import ControlBatch, Intent
 from corral.monitor.health.figure_signs import Figures, FigureSigns
+from corral.monitor.health.hangs import HangingTask
 from corral.monitor.health.watch import Watch, empty_nodes
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ log = structlog.get_logger()
 LOOK_SECONDS: Final = 2.0
 """Seconds between two looks at the nodes."""
 FIGURE_SECONDS: Final = 30.0
-"""Seconds between two looks at what agents measured."""
+"""Seconds between two looks at what was measured."""
 _MOST_SIGNS: Final = 10_000
 """Signs of checks and monitors that wait for the next look; further ones are dropped."""
 
@@ -58,11 +59,13 @@ class HealthKeeper:
         self._turn = asyncio.Lock()
         self.control: Control
         """Set by `begin`."""
-        self.figures: Callable[[], Mapping[str, Figures]] = dict
-        """By node, what its agent told last."""
+        self.figures: list[Callable[[], Mapping[str, Figures]]] = []
+        """What tells, by node, what was measured there last."""
         self._figure_signs = FigureSigns()
         self._figures_at = float("-inf")
         """When figures were looked at last, by a clock that is never set."""
+        self.on_hanging: Callable[[Sequence[HangingTask]], None] = lambda tasks: None
+        """Told of tasks that stopped while their peers went on; it must not wait."""
         self.validations: Validations | None = None
         """Runs validation jobs; None: only administrators can end a cordon."""
 
@@ -187,7 +190,8 @@ class HealthKeeper:
                 watch.ledger.add(sign)
             machines, before = control.machines, watch.ledger.suspects
             watch.machines(machines.nodes, lambda name: machines.lost(name, now), now)
-            watch.hanging(self._node_of, self._device_of, now)
+            if hanging := watch.hanging(self._node_of, self._device_of, now):
+                self.on_hanging(hanging)
             if self.validations is not None:
                 await self.validations.look(watch.ledger)
             watch.ledger.review(now, machines.cordons, empty_nodes(watch.ledger.closed, control.world.held_nodes))
@@ -196,12 +200,15 @@ class HealthKeeper:
             await self._carry_out(watch)
 
     async def _look_at_figures(self, now: float) -> None:
-        """Look for signs in what agents measured, at most every FIGURE_SECONDS; in a thread, for it may be much."""
-        figures, steady = self.figures(), time.monotonic()
-        if not figures or steady - self._figures_at < FIGURE_SECONDS:
+        """Look for signs in what was measured, at most every FIGURE_SECONDS; in a thread, for it may be much."""
+        steady = time.monotonic()
+        if not self.figures or steady - self._figures_at < FIGURE_SECONDS:
             return
-        self._figures_at = steady
         try:
+            figures = {node: each for told in self.figures for node, each in told().items()}
+            if not figures:
+                return
+            self._figures_at = steady
             self.add(await asyncio.to_thread(lambda: list(self._figure_signs.look(figures, now))))
         except Exception as error:  # what agents tell must not keep other signs from being seen
             self._trouble("figures", error)

@@ -201,7 +201,7 @@ class _Life:
 
     def assumptions(self) -> Iterable[str]:
         """What is assumed of elastic jobs."""
-        return elastic_assumptions(*self._played.elastic)
+        return elastic_assumptions(self._played.elastic)
 
     # ---- what comes from outside
 

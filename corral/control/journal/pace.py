@@ -1,12 +1,14 @@
-"""How fast an elastic job does its work by its size, as its own reports in a journal tell it."""
+"""How fast an elastic job does its work by its size, as its own reports in a journal tell it, or its declared profile."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from corral.model.runs import WorkReport
-from corral.scheduler.policy.goodput import Goodput, fit
+from corral.scheduler.policy.goodput import Goodput, fit, with_profile
 from corral.scheduler.policy.history import SETTLING_SECONDS, JobHistory
 
 
@@ -19,16 +21,32 @@ class Size(NamedTuple):
 
 
 NOTHING = Size(0, 0)
+Profile = Sequence[tuple[int, int, float]]
+"""Devices, nodes and work per second in any unit, as a job file declares them (`scaling`)."""
+
+
+class Grounds(Enum):
+    """What the speed of a job by size follows from."""
+
+    REPORTS = "reports"
+    PROFILE = "profile"
+    DEVICES = "devices"
+    """It is in proportion to them, as nothing else is known."""
 
 
 class Pace:
     """The work of a job in a second at each size; only its ratios between sizes mean anything."""
 
-    def __init__(self, throughput: dict[Size, float] | None = None, history: JobHistory | None = None) -> None:
-        """With neither, the work is in proportion to the devices."""
-        self.measured = len(throughput or ()) > 1
-        """Whether it follows from measurements at several sizes, and is not in proportion to the devices."""
-        known = throughput if self.measured else None
+    def __init__(
+        self,
+        throughput: dict[Size, float] | None = None,
+        history: JobHistory | None = None,
+        grounds: Grounds = Grounds.REPORTS,
+    ) -> None:
+        """Without measurements at several sizes, the work is in proportion to the devices."""
+        known = throughput if len(throughput or ()) > 1 else None
+        self.grounds = Grounds.DEVICES if known is None else grounds
+        """What it follows from."""
         self._step = (
             None if known is None else fit({(size.devices, size.nodes): speed for size, speed in known.items()})
         )
@@ -102,17 +120,26 @@ class Measured:
             if last is not None and last[0] == since and at > last[1] and report.progress > last[2]:
                 self._progress.setdefault(size, _Mean()).add(report.progress - last[2], at - last[1])
 
-    def pace(self) -> Pace:
-        """How fast the job is by size: by its goodput, else by its progress, else in proportion to its devices."""
+    def pace(self, profile: Profile = ()) -> Pace:
+        """How fast the job is by size: by its goodput, its progress, its declared profile, or in proportion to devices.
+
+        What it reported at one size puts the profile right there, as for policies.
+        """
         if len(self._throughput) > 1:
-            known = _values(self._throughput)
-            batch, noise = self._batch.value, self._noise.value
-            last = list(known)[-1].devices
-            sizes = {(size.devices, size.nodes): speed for size, speed in known.items()}
-            return Pace(known, JobHistory(
-                throughput=sizes, gradient_noise=noise, batch_size=None if batch is None else batch * last,
-            ))  # fmt: skip
-        return Pace(_values(self._progress))
+            return Pace(_values(self._throughput), self._history())
+        if len(self._progress) > 1 or not profile:
+            return Pace(_values(self._progress))
+        history = with_profile(self._history(), profile)
+        return Pace({Size(*size): speed for size, speed in history.throughput.items()}, history, Grounds.PROFILE)
+
+    def _history(self) -> JobHistory:
+        """Return what it reported, as policies see it."""
+        known, batch = _values(self._throughput), self._batch.value
+        return JobHistory(
+            throughput={(size.devices, size.nodes): speed for size, speed in known.items()},
+            gradient_noise=self._noise.value,
+            batch_size=batch * list(known)[-1].devices if known and batch is not None else None,
+        )
 
 
 def _values(means: dict[Size, _Mean]) -> dict[Size, float]:

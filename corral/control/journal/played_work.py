@@ -7,7 +7,8 @@ their work is said at the same position, at whatever time and size that is.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -17,8 +18,8 @@ from typing import Final, NamedTuple
 
 from corral.control.core.driver import Driver
 from corral.control.core.world import Job
-from corral.control.journal.pace import NOTHING, Pace, Size
-from corral.control.journal.recorded_work import ReadWork, RecordedWork, Said, devices_by_role, size_of
+from corral.control.journal.pace import NOTHING, Grounds, Measured, Pace, Size
+from corral.control.journal.recorded_work import ReadWork, RecordedWork, Said, devices_by_role, profile_of, size_of
 from corral.control.journal.work_courses import Course, End, Unended, courses_of
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import counted
@@ -28,6 +29,12 @@ _SAME: Final = 1e-6
 """The part of a course that may be missing at its end, by rounding errors of times."""
 _MOMENT: Final = 1e-4
 """Seconds by which a time differs from another one at least; less is a rounding error."""
+_ASSUMED: Final = {
+    Grounds.REPORTS: "the speed by size is as {their} own reports say",
+    Grounds.PROFILE: "the speed by size is as declared in the job file (scaling)",
+    Grounds.DEVICES: "the work is in proportion to {their} devices",
+}
+"""What is assumed of elastic jobs, by what their speed follows from."""
 Expected = Callable[[Job, float], float]
 """How many seconds a job's attempt runs in all that has run for some already; infinite: it runs on."""
 
@@ -224,9 +231,9 @@ class PlayedJob:
         """The present course of an end that is not known, and of what that was expected."""
 
     @property
-    def measured(self) -> bool:
-        """Whether its speed by size follows from its own reports."""
-        return self._pace.measured
+    def grounds(self) -> Grounds:
+        """What its speed by size follows from."""
+        return self._pace.grounds
 
     def learn(self, recorded: RecordedWork | None, read_until: float) -> None:
         """Look anew at what the journal says of it, also for what has happened so far."""
@@ -234,7 +241,7 @@ class PlayedJob:
         self.matters = self.elastic or (recorded is not None and not recorded.is_silent)
         if not self.matters:
             return
-        self._pace = Pace() if recorded is None else recorded.pace()
+        self._pace = Measured().pace(profile_of(self._job.text)) if recorded is None else recorded.pace()
         self._courses, self._unended = ([], None) if recorded is None else courses_of(recorded, self._pace, read_until)
         self._state = self._recorded_state() if self._begin_with is None else self._begin_with.copy()
         calls, self._calls = self._calls, []
@@ -405,16 +412,11 @@ class PlayedJob:
         return _Going(state, self._course(state), self._pace if self.elastic else None)
 
 
-def elastic_assumptions(measured: int, proportional: int) -> Iterable[str]:
-    """What is assumed of so many elastic jobs, in sentences: some whose speed is measured, some in proportion."""
-    if measured:
-        yield f"Of {counted(measured, 'elastic job')} the speed by size is as {_their(measured)} own reports say."
-    if proportional:
-        yield f"Of {counted(proportional, 'elastic job')} the work is in proportion to {_their(proportional)} devices."
-
-
-def _their(count: int) -> str:
-    return "its" if count == 1 else "their"
+def elastic_assumptions(known: Mapping[Grounds, int]) -> Iterable[str]:
+    """What is assumed of so many elastic jobs with each grounds, in sentences."""
+    for grounds, said in _ASSUMED.items():
+        if count := known.get(grounds, 0):
+            yield f"Of {counted(count, 'elastic job')} {said.format(their='its' if count == 1 else 'their')}."
 
 
 class PlayedJobs:
@@ -445,8 +447,8 @@ class PlayedJobs:
         self._says: dict[JobId, float] = {}
         self._agenda: list[tuple[float, JobId]] = []
         """When jobs say something; those that `_says` does not confirm are out of date."""
-        self._over = {False: 0, True: 0}
-        """The elastic jobs that were forgotten, by whether their speed was measured."""
+        self._over = Counter[Grounds]()
+        """The elastic jobs that were forgotten."""
         driver.sayings = self
 
     def learn(self, read_until: float) -> None:
@@ -466,13 +468,12 @@ class PlayedJobs:
             self._changed.pop(each, None)
             self._says.pop(each, None)
             if job is not None and job.elastic:
-                self._over[job.measured] += 1
+                self._over[job.grounds] += 1
 
     @property
-    def elastic(self) -> tuple[int, int]:
-        """The elastic jobs so far: those whose speed follows their reports, and those in proportion to their devices."""
-        now = [job.measured for job in self._jobs.values() if job.elastic]
-        return self._over[True] + sum(now), self._over[False] + len(now) - sum(now)
+    def elastic(self) -> Mapping[Grounds, int]:
+        """The elastic jobs so far, by what their speed follows from."""
+        return self._over + Counter(job.grounds for job in self._jobs.values() if job.elastic)
 
     # ---- what the lives tell
 

@@ -18,7 +18,7 @@ import msgspec
 
 from corral.control.core.intents import IntentsRead
 from corral.control.core.world import read_terms
-from corral.control.journal.pace import NOTHING, FixedPace, Measured, Pace, Size
+from corral.control.journal.pace import NOTHING, FixedPace, Measured, Pace, Profile, Size
 from corral.control.journal.records import Step
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import DEVICE
@@ -43,9 +43,16 @@ class _Counts(msgspec.Struct, frozen=True, rename="camel"):
     max_replicas: int = 1
 
 
+class _MeasuredSize(msgspec.Struct, frozen=True):
+    devices: int
+    throughput: float
+    nodes: int = 1
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     replica_spec: _Counts = _Counts()
     gang: bool = True
+    scaling: tuple[_MeasuredSize, ...] = ()
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -69,6 +76,14 @@ def devices_by_role(text: str) -> Mapping[str, int] | None:
     if not any(millis.values()):
         return MappingProxyType(dict.fromkeys(millis, 1))
     return MappingProxyType({role: ceil(each / DEVICE) for role, each in millis.items()})
+
+
+@lru_cache(_READ)
+def profile_of(text: str) -> Profile:
+    """The speeds by size that the document of a job declares; none for a job that is not elastic."""
+    if devices_by_role(text) is None:
+        return ()
+    return tuple((each.devices, each.nodes, each.throughput) for each in _DOCUMENT.decode(text).spec.scaling)
 
 
 class Said(NamedTuple):
@@ -165,6 +180,8 @@ class RecordedWork:
 
     devices: Mapping[str, int] | None
     """The devices of a task by role, of an elastic job; None: the job is not elastic."""
+    profile: Profile = ()
+    """The speeds by size that it declares."""
     spells: list[Spell] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
     starts: dict[TaskKey, list[tuple[float, float]]] = field(default_factory=dict)
@@ -175,7 +192,7 @@ class RecordedWork:
 
     def pace(self) -> Pace:
         """How fast it works by size, as far as it is known now."""
-        return _FIXED if self.devices is None else self.measured.pace()
+        return _FIXED if self.devices is None else self.measured.pace(self.profile)
 
     def said(self) -> list[Said]:
         """What is kept of what it said, in order."""
@@ -256,15 +273,15 @@ class ReadWork:
 
     def __init__(self) -> None:
         self.jobs: dict[JobId, RecordedWork] = {}
-        self._documents: dict[JobId, Mapping[str, int] | None] = {}
-        """Of each job that has not begun to run, the devices of its tasks by role if it is elastic."""
+        self._documents: dict[JobId, tuple[Mapping[str, int] | None, Profile]] = {}
+        """Of each job that has not begun to run, the devices of its tasks by role if it is elastic, and its profile."""
         self._begun: dict[AttemptId, tuple[str, float]] = {}
         """The nodes of the attempts that were begun and do not run yet, and when they were begun."""
 
     def begin_with(self, jobs: Iterable[LiveJob], at: float) -> None:
         """Read the jobs of a beginning, with the tasks that run."""
         for job in jobs:
-            self._documents[job.id] = devices_by_role(job.doc)
+            self._documents[job.id] = devices_by_role(job.doc), profile_of(job.doc)
             running = [task for task in job.tasks.values() if task.placement is not None and task.state in RUNNING]
             for task in sorted(running, key=lambda task: task.started_at or at):
                 self._start(job.run.attempt_of(task), _node(task), task.started_at or at, 0.0)
@@ -296,7 +313,7 @@ class ReadWork:
 
     def _read(self, read: IntentsRead, at: float) -> None:
         for job, record in read.jobs.items():
-            self._documents[job] = devices_by_role(record.doc)
+            self._documents[job] = devices_by_role(record.doc), profile_of(record.doc)
         for intent in read.intents:
             if intent.kind in TOLD and (work := self.jobs.get(intent.job)) is not None:
                 work.say(intent, at)
@@ -305,7 +322,7 @@ class ReadWork:
         parsed = parse_attempt_id(attempt)
         job = self.jobs.get(parsed.job)
         if job is None:
-            job = self.jobs[parsed.job] = RecordedWork(self._documents.get(parsed.job))
+            job = self.jobs[parsed.job] = RecordedWork(*self._documents.get(parsed.job, (None, ())))
         job.start(parsed.job_attempt, parsed.task, node, at, start_seconds)
 
     def _end(self, end: Exited) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from itertools import islice
-from math import inf
+from math import inf, nextafter
 from typing import BinaryIO, Final
 
 import msgspec
@@ -90,8 +91,12 @@ def replay(
     file.seek(0)
     reader, run = BlockReader(file), _Replay(told, kept)
     with rarely_collected():
-        run.play(islice(reader, skipped, None), until)
+        run.play(islice(reader, skipped, None), lambda step: step.at > until)
     found = run.found
+    if found.difference is not None and run.unexplained:
+        waited = _waited_before(file, found.difference, skipped)
+        reasons = waited + found.difference.recorded_reasons
+        found.difference = with_fields(found.difference, recorded_reasons=reasons)
     found.problem = found.problem or reader.problem
     if not found.begun:
         raise InvalidInput("empty-journal", found.problem or "The journal has no beginning from which to replay it.")
@@ -110,6 +115,25 @@ def _before(reader: BlockReader, since: float) -> int:
     return found
 
 
+def _waited_before(file: BinaryIO, difference: Difference, first: int) -> tuple[str, ...]:
+    """Why jobs that start now waited before the step, where a journal does not say it.
+
+    From the position `first` on both sides are equal until then; what is before it was not compared.
+    """
+    jobs = sorted(_started(difference.replayed) - _started(difference.recorded))
+    if not jobs:
+        return ()
+    file.seek(0)
+    skipped = max(first, _before(BlockReader(file), nextafter(difference.at, -inf)))
+    file.seek(0)
+    run = _Replay(lambda steps: None, None)
+    run.play(
+        islice(BlockReader(file), skipped, None),
+        lambda step: (step.number, step.at) == (difference.number, difference.at),
+    )
+    return tuple(f"{difference.names.get(job, job)} waits: {why}" for job, why in run.waiting(jobs).items())
+
+
 class _Replay:
     def __init__(self, told: Callable[[int], None], kept: Records | None) -> None:
         self.found = Replayed()
@@ -118,9 +142,10 @@ class _Replay:
         self._core: Core | None = None
         self._waiting = WaitingReasons()
         self._rules = Rules()
+        self._at = 0.0
 
-    def play(self, records: Iterable[bytes], until: float) -> None:
-        """Go on to the end, a difference, a record that cannot be read, or a time."""
+    def play(self, records: Iterable[bytes], over: Callable[[Step], bool]) -> None:
+        """Go on to the end, a difference, a record that cannot be read, or a step with which it is over."""
         for data in records:
             try:
                 record = decoded(data)
@@ -128,16 +153,28 @@ class _Replay:
                 self.found.problem = error.message
                 return
             if isinstance(record, Step):
-                if record.at > until or not self._step(record):
+                if over(record) or not self._step(record):
                     return
             elif isinstance(record, Begun) or self._core is None:
                 self._begin(record if isinstance(record, Begun) else record.begun)
                 if self._kept is not None:
                     self._kept.add(data)
 
+    @property
+    def unexplained(self) -> bool:
+        """Whether the core finds no reasons why jobs wait."""
+        return self._core is not None and self._core.world.queue.unexplained
+
+    def waiting(self, jobs: Iterable[JobId]) -> dict[JobId, str]:
+        """Why some jobs wait after the last step, without those that do not."""
+        if self._core is None:
+            return {}
+        world = _explained(self._core, self._at)
+        return {job: why for job in jobs if (why := _why(world, job))}
+
     def _begin(self, begun: Begun) -> None:
         self.found.version = self.found.version or begun.corral
-        self._rules = begun.rules
+        self._rules, self._at = begun.rules, begun.at
         self._core = core_of(begun)
         self._waiting = WaitingReasons(begun.state.jobs)
         self.found.begun += 1
@@ -154,7 +191,7 @@ class _Replay:
             found.problem = f"Step {step.number} cannot be replayed: {why}."
             return False
         found.first_at = found.first_at if found.steps else step.at
-        found.last_at = step.at
+        found.last_at = self._at = step.at
         found.steps += 1
         found.events += sum(len(each.intents) if isinstance(each, IntentsRead) else 1 for each in step.inputs)
         if not found.steps % _TOLD:

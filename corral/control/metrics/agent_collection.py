@@ -6,19 +6,21 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.names_of_tasks import task_names
+from corral.engines.base import RunsAgents
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.metrics.agent_page import AgentPage
+from corral.model.metrics.agent_page import NO_VERSIONS, AgentPage, AgentVersions, CheckTold
 from corral.model.metrics.families import Metric
 from corral.model.metrics.samples import Samples, Value
 from corral.model.metrics.task_families import TASK_FAMILIES, TASK_LABELS
 from corral.monitor.health.figure_signs import Figures
-from corral.monitor.scraping.addresses import addresses_for, parse_addresses
+from corral.monitor.scraping.addresses import Address, addresses_for, parse_addresses
 from corral.monitor.scraping.agent_client import Target, post, read_token
 from corral.monitor.scraping.scraper import EVERY_SECONDS, Scraper
 
@@ -37,6 +39,9 @@ class Told(NamedTuple):
     """When, by a clock that is never set."""
     ahead: float
     """Seconds by which its clock is surely ahead of the server's, below 0 behind."""
+    checks: tuple[CheckTold, ...] = ()
+    """The last runs of its check scripts."""
+    versions: AgentVersions = NO_VERSIONS
 
 
 class AgentCollection:
@@ -61,8 +66,9 @@ class AgentCollection:
         self._engines = [name for name in control.engines if name not in here]
         given = parse_addresses(addresses)
         self.scraper = Scraper(
-            lambda: addresses_for(given, self._names()), self.take, token_file, seconds=seconds, now=control.clock.now
-        )
+            lambda: chain(addresses_for(given, self._names()), self._of_engines()), self.take, self._token,
+            seconds=seconds, now=control.clock.now,
+        )  # fmt: skip
         self._told: dict[str, Told] = {}
         self._lock = threading.Lock()
 
@@ -77,7 +83,8 @@ class AgentCollection:
         It is called in a thread: it only looks into dictionaries, whose values never change.
         """
         said = target.address.node or page.node
-        node = next((name for each in self._engines if (name := f"{each}/{said}") in self._control.machines.nodes), "")
+        engines = [target.address.engine] if target.address.engine else self._engines
+        node = next((name for each in engines if (name := f"{each}/{said}") in self._control.machines.nodes), "")
         if not node:
             raise InvalidInput(
                 "agent-of-no-node", f"It calls itself {said[:100]!r}; no engine has a node of that name."
@@ -88,7 +95,7 @@ class AgentCollection:
             before = self._told.get(node)
             if before is not None and before.target != target and now - before.at < KEPT_ROUNDS * self._seconds:
                 raise InvalidInput("agent-twice", f"It tells of {node}, of which {before.target} tells already.")
-            self._told[node] = Told(target, samples, now, ahead)
+            self._told[node] = Told(target, samples, now, ahead, page.checks, page.versions)
 
     async def post(self, node: str, path: str, seconds: float) -> str:
         """Ask the agent of a node to do something; its sentence when it is done.
@@ -98,7 +105,7 @@ class AgentCollection:
         told = self.told().get(node)
         if told is None:
             raise Unavailable("agent-silent", f"No agent tells of {node}.")
-        token = await asyncio.to_thread(read_token, self._token_file)
+        token = await asyncio.to_thread(self._token, told.target.address)
         return await post(told.target, token, path, seconds)
 
     def machines(self, rounds: float = KEPT_ROUNDS) -> Mapping[str, Samples]:
@@ -113,14 +120,31 @@ class AgentCollection:
                 del self._told[node]
             return {node: each for node, each in self._told.items() if now - each.at < rounds * self._seconds}
 
+    def versions(self) -> dict[str, AgentVersions]:
+        """By agent, as in the scraper's troubles, what it and its machine run."""
+        return {str(each.target): each.versions for each in self.told().values()}
+
     def figures(self) -> Mapping[str, Figures]:
         """By node, what signs of trouble are looked for in: what agents told within the last two rounds."""
-        return {node: Figures(each.samples, each.ahead) for node, each in self.told(2.0).items()}
+        return {node: Figures(each.samples, each.ahead, each.checks) for node, each in self.told(2.0).items()}
 
     def counts(self) -> Samples:
         """How many agents answer, and how many do not."""
         states = (("answering", self.scraper.answering), ("silent", self.scraper.silent))
         return Samples(tuple(Value(Metric.AGENTS, (state,), float(count)) for state, count in states))
+
+    def _of_engines(self) -> Iterator[Address]:
+        """The agents that engines run themselves."""
+        for name in self._engines:
+            if isinstance(engine := self._control.engines[name], RunsAgents):
+                for node, host, port in engine.node_agents.addresses():
+                    yield Address(False, host, port, "", node, name)
+
+    def _token(self, address: Address) -> str:
+        """The token for an agent: that of its engine, else that of the file. Raises Unavailable."""
+        if address.engine and isinstance(engine := self._control.engines[address.engine], RunsAgents):
+            return engine.node_agents.token_of(address.node)
+        return read_token(self._token_file)
 
     def _names(self) -> Iterator[str]:
         """The names of the nodes of other machines."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
-from corral.engines.base import TaskFolders
+from corral.engines.base import RunsAgents, TaskFolders
 from corral.model.metrics.samples import Samples, Value
 from corral.service.metrics.process import ProcessFigures
 
 if TYPE_CHECKING:
     from corral.control.health.keeper import HealthKeeper
     from corral.control.metrics.agent_collection import AgentCollection
+    from corral.devices.figures.exporter_page import ExporterUrl
 
 _KEPT_FOR: Final = 50.0
 """Multiple of the gauges' cost in thread time for which they are used again."""
@@ -33,6 +34,8 @@ class ControlMetrics:
         self.sources: list[Callable[[], Samples]] = []
         """What else is told, such as what this machine's collector measured last."""
 
+        self.exporters: Sequence[ExporterUrl] = ()
+        """Exporters of this machine that are read."""
         self.take_scalars: Callable[[Iterable[tuple[float, Value]]], None] | None = None
         """Takes values of jobs' own curves with their times; None where no series are kept."""
         self.scalars_for_rules: Callable[[Iterable[tuple[float, Value]]], None] | None = None
@@ -109,23 +112,28 @@ def measure(
 
     `here` are the engines whose tasks run on this machine. Raises InvalidInput for settings that cannot be read.
     """
-    loops = measure_here(control, metrics, here, settings)
-    if settings.agents:
+    loops = measure_here(control, metrics, here, settings, health)
+    engines = control.engines.values()
+    if settings.agents or any(isinstance(each, RunsAgents) and each.node_agents.wanted for each in engines):
         from corral.control.metrics.agent_collection import AgentCollection
 
         agents = AgentCollection(control, settings.agents, settings.agents_token_file, here=here)
         metrics.agents = agents
         metrics.sources.append(agents.counts)
         if health is not None:
-            health.figures = agents.figures
+            health.figures.append(agents.figures)
         loops.append(agents.run(control.ready))
     return loops
 
 
 def measure_here(
-    control: Control, metrics: ControlMetrics, engines: Sequence[str], settings: MeasureSettings
+    control: Control,
+    metrics: ControlMetrics,
+    engines: Sequence[str],
+    settings: MeasureSettings,
+    health: HealthKeeper | None = None,
 ) -> list[Coroutine[Any, Any, None]]:
-    """Return what measures this machine (nothing with 0 `metrics_seconds`), and have `metrics` tell it.
+    """Return what measures this machine (nothing with 0 `metrics_seconds`), and have `metrics` and `health` know it.
 
     `engines` are those whose tasks run on this machine. Raises InvalidInput for an unknown part.
     """
@@ -144,6 +152,9 @@ def measure_here(
         ),
     )  # fmt: skip
     metrics.sources.append(collection.samples)
+    if health is not None:
+        health.figures.append(collection.figures)
+    metrics.exporters = collection.exporters
     return [collection.run(), *_follow_event_files(control, metrics, engines)]
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from corral.control.loop import Control
 from corral.control.metrics.names_of_tasks import task_names
+from corral.devices.figures.exporter_page import (
+    AMD_EXPORTER,
+    DCGM_EXPORTER,
+    NODE_EXPORTER,
+    ExporterUrl,
+    exporter_url,
+)
 from corral.devices.figures.reader import reader_finder
 from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
+from corral.model.metrics.device_families import DEVICE_FAMILIES
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.collector import Collector
 from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.node_exporter import machine_source
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import TaskNames
+from corral.monitor.health.figure_signs import Figures
 
 
 class Exporters(NamedTuple):
@@ -24,8 +34,16 @@ class Exporters(NamedTuple):
     amd: str = ""
     node: str = ""
 
+    def urls(self) -> tuple[ExporterUrl, ...]:
+        """Where they are asked. Raises InvalidInput for an address that is none."""
+        said = ((self.dcgm, DCGM_EXPORTER), (self.amd, AMD_EXPORTER), (self.node, NODE_EXPORTER))
+        return tuple(exporter_url(text, exporter) for text, exporter in said if text)
+
 
 NO_EXPORTERS: Final = Exporters()
+_OF_DEVICES: Final = frozenset(each.name for each in DEVICE_FAMILIES)
+_MOST_NODES: Final = 256
+"""Nodes of this machine that are looked at."""
 
 
 class NodeCollection:
@@ -49,12 +67,15 @@ class NodeCollection:
         Raises InvalidInput for an unknown part, and an address that is none.
         """
         self._control, self._engine = control, engine
+        self.exporters = exporters.urls()
+        """The exporters that are read."""
         if collector is None:
             collector = Collector(
                 parts=parts_of(parts),
                 find=reader_finder(exporters.dcgm, exporters.amd),
                 machine=machine_source(exporters.node),
                 labels=LabelFolders(*labels),
+                has_tasks=lambda: bool(control.world.jobs),
             )
         self._rounds = Rounds(collector, self.name_task, seconds)
 
@@ -69,6 +90,19 @@ class NodeCollection:
     def samples(self) -> Samples:
         """What was measured last; nothing once it is too old."""
         return self._rounds.samples()
+
+    def figures(self) -> Mapping[str, Figures]:
+        """What signs of trouble are looked for in, by node of this machine; nothing once it is too old.
+
+        Where a document makes several nodes of the machine, each has its links and disks, and none the devices, whose
+        numbers are the machine's.
+        """
+        samples, inventory = self.samples(), self._control.machines.inventory(self._engine)
+        if inventory is None or not samples.values:
+            return {}
+        if len(inventory.nodes) > 1:
+            samples = Samples(tuple(each for each in samples.values if each.family not in _OF_DEVICES))
+        return {node.name: Figures(samples, None) for node in inventory.nodes[:_MOST_NODES]}
 
     def name_task(self, attempt: AttemptId, pid: int) -> TaskNames | None:
         """Return the names of a task of this control; None for another one's, and one that is no longer known.

@@ -34,11 +34,16 @@ _STANDING: Final[Mapping[Metric, str]] = {
 
 
 def state_gauges(
-    world: World, machines: Machines, away: Iterable[str], epoch: int, now: float, certificates: Mapping[str, float]
+    world: World,
+    machines: Machines,
+    away: Iterable[str],
+    epoch: int,
+    now: float,
+    certificates: Mapping[tuple[str, str], float],
 ) -> Samples:
     """The gauges of a core's state; `away` are the engines that cannot be reached, `epoch` is that of the lease.
 
-    `certificates` has the time when that of an engine's cluster ends.
+    `certificates` has the times when those of engines' clusters end, by engine and by whose they are.
     """
     closed = frozenset(away)
     values = [Value(Metric.LEASE_EPOCH, (), epoch)]
@@ -48,7 +53,7 @@ def state_gauges(
         values += _devices(name, index)
     values += [Value(Metric.ENGINE_OPEN, (name,), float(name not in closed)) for name in world.cluster.engines]
     values += [Value(Metric.ENGINE_OPEN, (name,), 0.0) for name in sorted(closed - world.cluster.engines.keys())]
-    values += [Value(Metric.ENGINE_CERTIFICATE_END, (name,), ends) for name, ends in certificates.items()]
+    values += [Value(Metric.ENGINE_CERTIFICATE_END, labels, ends) for labels, ends in certificates.items()]
     values += [*node_counts(machines), *service_counts(world.cluster.engines, closed), *task_counts(world.jobs)]
     standings = queue_standings(world.cluster, world.queue, now, world.planner.owners_of)
     for metric, field in _STANDING.items():

@@ -466,7 +466,7 @@ class Comparison:
     def _assumptions(self) -> Iterator[str]:
         yield "Requests come when they came, and machines come and go as they did."
         yield "Tasks take as long to start, to run and to stop as they did."
-        yield from elastic_assumptions(*((0, 0) if self._candidate is None else self._candidate.elastic))
+        yield from elastic_assumptions({} if self._candidate is None else self._candidate.elastic)
         yield "A preempted task goes on where it was if it did so in the journal, else from the beginning."
         known = self._expected.known
         for count, how in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf, nextafter
 
@@ -16,6 +16,7 @@ from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.decisions import digest_of
+from corral.control.journal.pace import Grounds
 from corral.control.journal.played_work import PlayedJobs
 from corral.control.journal.recorded_runs import Outside, Ran
 from corral.control.journal.records import (
@@ -134,8 +135,8 @@ class Candidate:
             self._driver.end_at(attempt, max(self._driver.now, end), code)
 
     @property
-    def elastic(self) -> tuple[int, int]:
-        """The elastic jobs so far: those whose speed follows their reports, and those in proportion to their devices."""
+    def elastic(self) -> Mapping[Grounds, int]:
+        """The elastic jobs so far, by what their speed follows from."""
         return self._played.elastic
 
     def forget(self, jobs: AbstractSet[JobId]) -> None:

@@ -15,6 +15,7 @@ from corral.control.what_if.changes import Changes
 from corral.control.what_if.run_times import RunTimes
 from corral.control.what_if.stays import Stays
 from corral.control.what_if.tally import Tally, whole_devices
+from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.model.store_writes import LiveJob
 from corral.model.what_if import DAY, Course, PastRun
@@ -87,19 +88,20 @@ class Play:
         self, horizon: float, go_on: Callable[[], bool], looked: Callable[[], None] = lambda: None
     ) -> bool:  # fmt: skip
         """Play to the horizon, or until `go_on` says no; returns whether it came to the horizon."""
-        for number in range(_PIECES * SAMPLES + 1):
-            if not go_on():
-                self._collect()
-                return False
-            sample, piece = divmod(number, _PIECES)
-            at = horizon * sample / SAMPLES
-            self.driver.run(self.now + at + horizon * piece / (_PIECES * SAMPLES))
-            if number == 0:
-                self.head = head_job(self.core.world.queue, self.now)
-            if not piece:
-                self._collect()
-                self.tally.look(at, self.core)
-                looked()
+        with rarely_collected():
+            for number in range(_PIECES * SAMPLES + 1):
+                if not go_on():
+                    self._collect()
+                    return False
+                sample, piece = divmod(number, _PIECES)
+                at = horizon * sample / SAMPLES
+                self.driver.run(self.now + at + horizon * piece / (_PIECES * SAMPLES))
+                if number == 0:
+                    self.head = head_job(self.core.world.queue, self.now)
+                if not piece:
+                    self._collect()
+                    self.tally.look(at, self.core)
+                    looked()
         return True
 
     def told(self) -> Course:

@@ -2,7 +2,8 @@
 
 The child shares the parent's memory until either writes to it, so a question costs the parent only the fork (some
 milliseconds). The child must compute only: other threads are gone in it, and a lock of a library that one of them held
-stays locked. It has no descriptor but its pipe, ends with its parent, and is killed when it takes too long.
+stays locked. HiGHS, which keeps threads, begins anew there (`scheduler/policy/highs_threads.py`). The child has no
+descriptor but its pipe, ends with its parent, and is killed when it takes too long.
 """
 
 from __future__ import annotations

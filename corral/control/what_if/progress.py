@@ -38,6 +38,11 @@ class ProcessProgress:
         """Count a course that is played."""
         self._cells[1] += 1
 
+    def course_known(self) -> None:
+        """Count a course that is the same as one that was played."""
+        self._cells[0] += LOOKS
+        self._cells[1] += 1
+
     @property
     def counted(self) -> tuple[int, int, str]:
         """Looks, courses that are done, and the stage."""

@@ -143,7 +143,14 @@ class Questions:
             arrivals = self._recorded(moment.at)
             made.arrival_days = (moment.at - arrivals.since) / DAY
         horizon = question.horizon_seconds
+        undrawn: dict[bool, Course] = {}
+        """The courses, with the changes or without, that are the same for every seed."""
         for part in parts:
+            played = made.after if part.changed else made.before
+            if part.changed in undrawn:
+                played[part.seed] = undrawn[part.changed]
+                counter.course_known()
+                continue
             what = changes if part.changed else Changes()
             if arrivals is not None:
                 what = _with_arrivals(what, arrivals, core, moment.at, horizon, part.seed)
@@ -153,7 +160,9 @@ class Questions:
                 core, what, moment.past, now=moment.at, horizon=horizon, seed=part.seed, timeline=timeline,
                 looked=counter.look,
             )  # fmt: skip
-            (made.after if part.changed else made.before)[part.seed] = course
+            played[part.seed] = course
+            if arrivals is None and not course.drawn:
+                undrawn[part.changed] = course.without_stays
             counter.course_done()
         return msgspec.msgpack.encode(made)
 
@@ -171,6 +180,9 @@ def _known_courses(forecast: Forecast, question: Question) -> dict[int, Course]:
     if question.horizon_seconds != HORIZON:
         return {}
     seeds = question.seeds[1:] if question.timeline else question.seeds
+    first = forecast.course(0)
+    if first is not None and not first.drawn:
+        return dict.fromkeys(seeds, first)
     return {seed: course for seed in seeds if (course := forecast.course(seed)) is not None}
 
 
@@ -196,9 +208,12 @@ def _asked_jobs(core: Core, question: Question, now: float) -> tuple[WaitingJob,
 
 
 def _parts(seeds: Sequence[int], known: Collection[int]) -> list[_Part]:
-    """The courses to be played, those of one seed beside each other, without those as things are that are `known`."""
+    """The courses to be played, without those as things are that are `known`.
+
+    Those of one kind are beside each other: where nothing is drawn, a process plays one of them for all seeds.
+    """
     return [
-        _Part(seed, changed) for seed in seeds for changed in (False, True) if changed or seed not in known
+        _Part(seed, changed) for changed in (False, True) for seed in seeds if changed or seed not in known
     ]  # fmt: skip
 
 

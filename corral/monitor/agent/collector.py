@@ -18,7 +18,7 @@ from corral.model.metrics.task_families import TaskMetric
 from corral.monitor.agent.control_group import ROOT
 from corral.monitor.agent.device_samples import device_values, external_processes
 from corral.monitor.agent.job_labels import NO_FOLDERS, JobLabels, LabelFolders
-from corral.monitor.agent.machine_samples import machine_values
+from corral.monitor.agent.machine_samples import MachineReader
 from corral.monitor.agent.task_figures import TaskFigures, TaskMeter
 from corral.monitor.agent.task_names import TaskNames
 from corral.monitor.agent.task_samples import devices_of, power_values, task_values
@@ -45,16 +45,19 @@ class Collector:
         groups: str = ROOT,
         host: str = "",
         labels: LabelFolders = NO_FOLDERS,
+        has_tasks: Callable[[], bool] = lambda: True,
     ) -> None:
         """`find` finds the devices in the first round; `machine` reads the machine's own figures, None: from the kernel's
-        files; `host` is the machine's name in labels.
+        files; `host` is the machine's name in labels. Where `has_tasks` says that none runs, no process is looked at.
 
         Raises InvalidInput if files of jobs are to be written to `labels`, and tasks are not collected.
         """
         self._find, self._found = find, False
         self._reader: DeviceReader | None = None
-        self._machine = machine or (lambda: machine_values(proc))
+        self._own_machine = MachineReader(proc)
+        self._machine = machine or self._own_machine.read
         self._meter = TaskMeter(proc, groups)
+        self._has_tasks = has_tasks
         self._host = host or socket.gethostname()
         self._labels = JobLabels(labels)
         self._parts = tuple(part for part in PARTS if part in parts)
@@ -95,6 +98,7 @@ class Collector:
             self._labels.close()
         except OSError as error:
             _log.warning("files of jobs for a vendor's exporter are left: %s", error)
+        self._own_machine.close()
         if self._reader is not None:
             self._reader.close()
 
@@ -141,7 +145,7 @@ class Collector:
                 names[attempt] = named
             return named is not None
 
-        tasks = self._meter.measure(wanted)
+        tasks = self._meter.measure(wanted) if self._has_tasks() else self._meter.none()
         found: list[Value] = []
         for task in sorted(tasks, key=_attempts):  # of two attempts of a task, the later one's figures are told
             found += task_values(task, names[task.attempt], self._devices)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Final
 
 from corral.devices.figures.device_figures import DeviceFigures
+from corral.devices.figures.pcie_errors import PCI, pcie_errors
 from corral.model.metrics.device_families import DeviceMetric
 from corral.model.metrics.samples import Value
 
@@ -15,17 +17,26 @@ _LEAK: Final = 20 * _MIB
 Figures = tuple[tuple[DeviceMetric, float | None], ...]
 
 
-def device_values(device: DeviceFigures, host: str) -> Iterator[Value]:
-    """Yield the series of one device of the machine `host`. What its source does not tell has no series."""
+def device_values(device: DeviceFigures, host: str, pci: Path = PCI) -> Iterator[Value]:
+    """Yield the series of one device of the machine `host`, with its errors that the kernel has below `pci`.
+
+    What its source does not tell has no series.
+    """
     number = str(device.number)
-    yield from _told(_own(device), (device.vendor, number, device.id, device.model))
+    yield from _told(_own(device), _labels(device))
+    for severity, count in pcie_errors(device.bus, pci).items():
+        yield Value(DeviceMetric.PCIE_ERRORS, (*_labels(device), severity), float(count))
     if device.vendor in ("nvidia", "amd"):
         figures: Figures = (
             (DeviceMetric.GPU, device.use),
             (DeviceMetric.GPU_MEMORY, device.memory_percent),
         )
         yield from _told(figures, (number, device.vendor))
+    if device.vendor != "nvidia":
+        yield from _beside_nvidia(device)
     if device.vendor == "amd":
+        errors = (("single", device.ecc_corrected), ("double", device.ecc_uncorrected))
+        yield from _counted(DeviceMetric.AMD_ECC, (host, number), errors)
         figures = (
             (DeviceMetric.AMD, device.use),
             (DeviceMetric.AMD_MEMORY, device.memory_percent),
@@ -54,6 +65,24 @@ def _own(device: DeviceFigures) -> Figures:
     )
 
 
+def _labels(device: DeviceFigures) -> tuple[str, ...]:
+    return device.vendor, str(device.number), device.id, device.model
+
+
+def _beside_nvidia(device: DeviceFigures) -> Iterator[Value]:
+    """What DCGM's names tell of NVIDIA's devices."""
+    labels, clock = _labels(device), device.clock
+    figures: Figures = (
+        (DeviceMetric.CLOCK, None if clock is None else clock * 1e6),
+        (DeviceMetric.REPLAYS, device.pcie_replays),
+    )
+    yield from _told(figures, labels)
+    errors = (("corrected", device.ecc_corrected), ("uncorrected", device.ecc_uncorrected))
+    yield from _counted(DeviceMetric.ECC, labels, errors)
+    for reason, part in device.held_down or ():
+        yield Value(DeviceMetric.HELD_DOWN, (*labels, reason), part)
+
+
 def _nvidia(device: DeviceFigures, number: str, host: str) -> Iterator[Value]:
     leak = None
     if device.processes is not None and device.memory_used is not None:
@@ -65,9 +94,8 @@ def _nvidia(device: DeviceFigures, number: str, host: str) -> Iterator[Value]:
         (DeviceMetric.NVIDIA_LEAK, leak),
     )
     yield from _told(figures, (number,))
-    for kind, count in (("single", device.ecc_corrected), ("double", device.ecc_uncorrected)):
-        if count is not None:
-            yield Value(DeviceMetric.NVIDIA_ECC, (host, number, kind), float(count))
+    errors = (("single", device.ecc_corrected), ("double", device.ecc_uncorrected))
+    yield from _counted(DeviceMetric.NVIDIA_ECC, (host, number), errors)
     if device.state is not None:
         yield Value(DeviceMetric.NVIDIA_STATE, (host, number, ",".join(device.throttled)), float(device.state))
     labels = (number, device.id, device.bus, f"nvidia{number}", device.model, host)
@@ -98,6 +126,14 @@ def _dcgm(device: DeviceFigures) -> Figures:
         (DeviceMetric.REMAP_FAILURE, device.remap_failed),
         (DeviceMetric.NVLINK, device.nvlink_kib),
     )
+
+
+def _counted(
+    name: DeviceMetric, labels: tuple[str, ...], counts: tuple[tuple[str, int | None], ...]
+) -> Iterator[Value]:
+    for kind, count in counts:
+        if count is not None:
+            yield Value(name, (*labels, kind), float(count))
 
 
 def _told(figures: Figures, labels: tuple[str, ...]) -> Iterator[Value]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from corral.monitor.agent.bounded_files import numbers, read_number, read_text, whole
@@ -18,10 +18,30 @@ _SECTOR: Final = 512
 _PARTS: Final = re.compile(r"(ram|loop|fd|(h|s|v|xv)d[a-z]+|nvme\d+n\d+p)\d+")
 """Devices that node exporter leaves out: partitions, and what is no disk."""
 DISK_SYSTEMS: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs"})
-"""Those of a file server are left out: one that does not answer would hold the collector for ever."""
+"""File systems on the machine's own disks."""
+SERVER_SYSTEMS: Final = frozenset(
+    {
+        "nfs", "nfs4", "lustre", "cifs", "smb3", "ceph", "beegfs", "gpfs", "wekafs", "pvfs2", "afs",
+        "fuse.glusterfs", "fuse.juicefs", "fuse.ceph-fuse",
+    }
+)  # fmt: skip
+"""File systems of servers: one that does not answer holds whoever asks it, so they are asked elsewhere."""
+_SHARED_NAMES: Final = frozenset({"ceph-fuse", "beegfs_nodev", "AFS"})
+"""Names of devices that all file systems of their kind have."""
+MOST_SERVERS: Final = 32
+"""File systems of servers that are told."""
 MOST_LINES: Final = 512
 """Interfaces, disks, file systems or ports that are told."""
 MOST_CPUS: Final = 1024
+COMMANDS: Final = "commands"
+FILE_SYSTEM: Final = "file-system"
+"""The kinds of errors of a disk that are counted."""
+_CPU: Final = re.compile(r"cpu([0-9]{1,5})")
+_OCTAL: Final = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
+"""How the kernel writes spaces, tabs, line feeds and backslashes of names."""
+_NEVER_ENDS: Final = "timeout=0"
+"""The option of an automounter that never ends a mount, as systemd's without an idle timeout."""
+_HEX: Final = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _LANE_BYTES: Final = 4
 """Bytes of a unit of `port_rcv_data` and `port_xmit_data`."""
 
@@ -32,6 +52,11 @@ class FileSystem(NamedTuple):
     device: str
     kind: str
     mount: str
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells it from others, on all machines alike."""
+        return (*self[:2], self.mount) if self.device in _SHARED_NAMES else self[:2]
 
 
 class Port(NamedTuple):
@@ -103,13 +128,54 @@ def link_downs(sysfs: str = "/sys/class/net") -> dict[str, int]:
 
 def file_systems(text: str) -> list[FileSystem]:
     """Return the file systems on disks from `/proc/mounts`, each once."""
-    found: dict[str, FileSystem] = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= 3 and words[2] in DISK_SYSTEMS and len(found) < MOST_LINES:
-            mount = words[1].replace("\\040", " ")
-            found.setdefault(words[0], FileSystem(words[0], words[2], mount))
-    return list(found.values())
+    return [each for each, _ in _once(_mounts(text, DISK_SYSTEMS), MOST_LINES)]
+
+
+def server_file_systems(text: str) -> dict[FileSystem, bool]:
+    """Return the file systems of servers from `/proc/mounts`, each once, and whether it is mounted read-only.
+
+    Left out are those that users mounted by FUSE, as root may not look at them, and those that an automounter ends when
+    they are not used: a question is a use, and would keep them.
+    """
+    ending = {each.mount for each, options in _mounts(text, {"autofs"}) if _NEVER_ENDS not in options}
+    asked = (
+        (each, options)
+        for each, options in _mounts(text, SERVER_SYSTEMS)
+        if not _is_of_user(each, options) and ending.isdisjoint(_at_and_above(each.mount))
+    )
+    return {each: "ro" in options for each, options in _once(asked, MOST_SERVERS)}
+
+
+def _mounts(text: str, kinds: Collection[str]) -> Iterator[tuple[FileSystem, list[str]]]:
+    """The mounts of these kinds with their options. Fields end at spaces alone: a user's name may have other blanks."""
+    for line in text.split("\n"):
+        words = line.split(" ")
+        if len(words) >= 4 and words[2] in kinds:
+            device, mount = (_OCTAL.sub(lambda code: chr(int(code[1], 8)), word) for word in words[:2])
+            if device.isprintable() and mount.isprintable():
+                yield FileSystem(device, words[2], mount), words[3].split(",")
+
+
+def _once(mounts: Iterable[tuple[FileSystem, list[str]]], most: int) -> Collection[tuple[FileSystem, list[str]]]:
+    """Of a file system that is mounted several times the first mount."""
+    found: dict[tuple[str, ...], tuple[FileSystem, list[str]]] = {}
+    for each, options in mounts:
+        if len(found) < most:
+            found.setdefault(each.identity, (each, options))
+    return found.values()
+
+
+def _is_of_user(each: FileSystem, options: Iterable[str]) -> bool:
+    """Whether a user other than root mounted it by FUSE, with names of his choice."""
+    return each.kind.startswith("fuse.") and any(
+        option.startswith("user_id=") and option != "user_id=0" for option in options
+    )
+
+
+def _at_and_above(mount: str) -> Iterator[str]:
+    while mount:
+        yield mount
+        mount, _, _ = mount.rpartition("/")
 
 
 def rdma_ports(sysfs: str = "/sys/class/infiniband") -> list[Port]:
@@ -133,6 +199,43 @@ def rdma_ports(sysfs: str = "/sys/class/infiniband") -> list[Port]:
                 )
             )
     return found[:MOST_LINES]
+
+
+def throttled_seconds(cpus: str = "/sys/devices/system/cpu") -> dict[str, float]:
+    """Return for how many seconds heat held the clocks of each processor package down; nothing where that is not counted.
+
+    Intel's processors count it since Linux 5.11. One processor of each package is asked.
+    """
+    found: dict[str, float] = {}
+    numbered = sorted(int(match[1]) for name in _names(cpus) if (match := _CPU.fullmatch(name)))
+    for number in numbered:
+        folder = f"{cpus}/cpu{number}"
+        package = read_number(f"{folder}/topology/physical_package_id")
+        if package is None or str(package) in found:
+            continue
+        milliseconds = read_number(f"{folder}/thermal_throttle/package_throttle_total_time_ms")
+        if milliseconds is None:
+            return found
+        found[str(package)] = milliseconds / 1000
+    return found
+
+
+def disk_errors(block: str = "/sys/block", ext4: str = "/sys/fs/ext4") -> dict[tuple[str, str], int]:
+    """Return the errors that the kernel has counted, by device and kind.
+
+    Of fixed disks of the SCSI layer, SATA's among them, commands that ended with an error: of healthy ones too, as
+    `smartctl` sends some that end so on purpose. Of ext4 the errors that it has in its superblock.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for disk in _names(block):
+        count = read_text(f"{block}/{disk}/device/ioerr_cnt", 64).strip()
+        if _HEX.fullmatch(count) and not read_number(f"{block}/{disk}/removable"):  # readers are asked for a medium
+            found[disk, COMMANDS] = int(count, 16)
+    for device in _names(ext4):
+        errors = read_number(f"{ext4}/{device}/errors_count")
+        if errors is not None:
+            found[device, FILE_SYSTEM] = errors
+    return found
 
 
 def _names(folder: str) -> list[str]:

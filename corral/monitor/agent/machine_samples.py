@@ -13,12 +13,15 @@ from corral.monitor.agent.bounded_files import read_text
 from corral.monitor.agent.machine_files import (
     cpu_seconds,
     disk_bytes,
+    disk_errors,
     file_systems,
     interface_bytes,
     link_downs,
     memory_bytes,
     rdma_ports,
+    throttled_seconds,
 )
+from corral.monitor.agent.server_file_systems import ServerFileSystems
 
 _MEMORY: Final = {
     "MemTotal": NodeMetric.MEMORY_TOTAL,
@@ -31,6 +34,22 @@ _UNSYNCHRONISED: Final = 5
 """TIME_ERROR of adjtimex(2): no time source keeps the clock."""
 _NANOSECONDS: Final = 0x2000
 """STA_NANO of adjtimex(2): the offset is in nanoseconds, else in microseconds."""
+
+
+class MachineReader:
+    """Reads the machine from the kernel's files, and asks for the file systems of servers beside them."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc, self._servers = proc, ServerFileSystems()
+
+    def read(self) -> list[Value]:
+        """Return the series of now. No server is waited for."""
+        servers = self._servers.values(read_text(f"{self._proc}/mounts"))
+        return [*machine_values(self._proc), *servers]
+
+    def close(self) -> None:
+        """End questions that are open."""
+        self._servers.close()
 
 
 def machine_values(
@@ -51,7 +70,18 @@ def machine_values(
     values += (Value(NodeMetric.LINK_DOWN, (name,), float(count)) for name, count in link_downs(net).items())
     machine = os.uname()
     values.append(Value(NodeMetric.UNAME, (machine.nodename, machine.release, machine.machine), 1.0))
-    return [*values, *_spaces(proc), *_ports(infiniband), *clock_values()]
+    return [*values, *_spaces(proc), *_ports(infiniband), *clock_values(), *fault_values()]
+
+
+def fault_values(
+    cpus: str = "/sys/devices/system/cpu", block: str = "/sys/block", ext4: str = "/sys/fs/ext4"
+) -> list[Value]:
+    """Return what the kernel counts of hot processors and of disks with errors, which node exporter does not tell."""
+    throttled = throttled_seconds(cpus).items()
+    return [
+        *(Value(NodeMetric.THROTTLED, (package,), seconds) for package, seconds in throttled),
+        *(Value(NodeMetric.DISK_ERRORS, key, float(count)) for key, count in disk_errors(block, ext4).items()),
+    ]
 
 
 def _spaces(proc: str) -> Iterator[Value]:
@@ -59,7 +89,9 @@ def _spaces(proc: str) -> Iterator[Value]:
         try:
             found = os.statvfs(each.mount)
         except OSError:
+            yield Value(NodeMetric.FILE_SYSTEM_ERROR, tuple(each), 1.0)
             continue
+        yield Value(NodeMetric.FILE_SYSTEM_ERROR, tuple(each), 0.0)
         yield Value(NodeMetric.FILE_SYSTEM, tuple(each), float(found.f_blocks * found.f_frsize))
         yield Value(NodeMetric.FILE_SYSTEM_READ_ONLY, tuple(each), float(bool(found.f_flag & os.ST_RDONLY)))
         yield Value(NodeMetric.FILE_SYSTEM_AVAILABLE, tuple(each), float(found.f_bavail * found.f_frsize))

@@ -1,7 +1,7 @@
 """Take the machine's own figures from Prometheus' node exporter, where it measures them already.
 
 Names, labels and units are node exporter's own. Of its series those are taken that Corral would measure itself: whole
-disks, file systems on disks (each once), interfaces but loopback, and failed links of interfaces with hardware.
+disks, file systems on disks and servers (each once), interfaces but loopback, and failed links of interfaces with hardware.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from corral.devices.figures.exporter_page import (
 from corral.model.metrics.families import FAMILIES
 from corral.model.metrics.node_families import NodeMetric
 from corral.model.metrics.samples import Value
-from corral.monitor.agent.machine_files import DISK_SYSTEMS, MODES, MOST_CPUS, MOST_LINES, is_whole_disk
+from corral.monitor.agent.machine_files import (
+    DISK_SYSTEMS,
+    MODES,
+    MOST_CPUS,
+    MOST_LINES,
+    SERVER_SYSTEMS,
+    FileSystem,
+    is_whole_disk,
+)
+from corral.monitor.agent.machine_samples import fault_values
 
 _ADDRESS_KIND: Final = "node_network_address_assign_type"
 _OF_HARDWARE: Final = 0
@@ -29,8 +38,14 @@ _OF_HARDWARE: Final = 0
 _BEGINS: Final = (*NodeMetric, _ADDRESS_KIND)
 _AGENT: Final = b"\ncorral_agent_"
 _FILE_SYSTEM: Final = frozenset(
-    {NodeMetric.FILE_SYSTEM, NodeMetric.FILE_SYSTEM_AVAILABLE, NodeMetric.FILE_SYSTEM_READ_ONLY}
+    {
+        NodeMetric.FILE_SYSTEM,
+        NodeMetric.FILE_SYSTEM_AVAILABLE,
+        NodeMetric.FILE_SYSTEM_READ_ONLY,
+        NodeMetric.FILE_SYSTEM_ERROR,
+    }
 )
+_KINDS: Final = DISK_SYSTEMS | SERVER_SYSTEMS
 _DISK: Final = frozenset({NodeMetric.DISK_READ, NodeMetric.DISK_WRITTEN})
 _NETWORK: Final = frozenset({NodeMetric.NETWORK_IN, NodeMetric.NETWORK_OUT})
 
@@ -49,8 +64,11 @@ class NodeExporterReader:
         self._url, self._seconds = url, seconds
 
     def read(self) -> list[Value]:
-        """Return the series of the page of now. Raises OSError or ValueError if there is none."""
-        return parse_page(fetched(self._url, self._seconds))
+        """Return the series of the page of now, and faults that the kernel alone tells.
+
+        Raises OSError or ValueError if there is no page.
+        """
+        return [*parse_page(fetched(self._url, self._seconds)), *fault_values()]
 
 
 def parse_page(page: bytes) -> list[Value]:
@@ -61,7 +79,7 @@ def parse_page(page: bytes) -> list[Value]:
     hardware = {
         each.labels.get("device", "") for each in told if each.name == _ADDRESS_KIND and each.value == _OF_HARDWARE
     }
-    mounts: dict[str, str] = {}
+    mounts: dict[tuple[str, ...], str] = {}
     counts: dict[str, int] = {}
     found: list[Value] = []
     for each in told:
@@ -77,13 +95,13 @@ def parse_page(page: bytes) -> list[Value]:
     return found
 
 
-def _is_wanted(each: Series, hardware: set[str], mounts: dict[str, str]) -> bool:
+def _is_wanted(each: Series, hardware: set[str], mounts: dict[tuple[str, ...], str]) -> bool:
     """Whether Corral tells of this disk, file system or interface; `mounts` is the first mount of each file system."""
     labels: Mapping[str, str] = each.labels
     device = labels.get("device", "")
     if each.name in _FILE_SYSTEM:
-        mount = labels.get("mountpoint", "")
-        return labels.get("fstype") in DISK_SYSTEMS and mounts.setdefault(device, mount) == mount
+        told = FileSystem(device, labels.get("fstype", ""), labels.get("mountpoint", ""))
+        return told.kind in _KINDS and mounts.setdefault(told.identity, told.mount) == told.mount
     if each.name in _DISK:
         return is_whole_disk(device)
     if each.name in _NETWORK:

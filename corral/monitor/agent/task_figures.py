@@ -98,6 +98,11 @@ class TaskMeter:
         machine = memory_bytes(read_text(f"{self._proc}/meminfo")).get("MemTotal", 0)
         return [self._task(attempt, processes, machine) for attempt, processes in measured]
 
+    def none(self) -> list[TaskFigures]:
+        """Measure where no task runs, which looks at no process."""
+        self._seen, self.left_out = {}, 0
+        return []
+
     def _task(self, attempt: AttemptId, processes: Sequence[Process], machine: int) -> TaskFigures:
         seen = self._seen.get(attempt)
         first = processes[0].pid

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
 from corral.model.health.signs import Sign, SignKind
+from corral.model.metrics.agent_page import MOST_CHECKS
 
 OK: Final = 0
 PROBLEM: Final = 1
@@ -24,7 +25,7 @@ MESSAGE_BYTES: Final = 80
 """Bytes of output that are the message; the convention's default."""
 _MOST_OUTPUT: Final = 65_536
 """Bytes of output that a script may print; a longer one is ended."""
-_MOST_SCRIPTS: Final = 100
+_MOST_SCRIPTS: Final = MOST_CHECKS
 _END_SECONDS: Final = 5.0
 """Seconds to wait for the end of a script that was killed."""
 
@@ -80,24 +81,25 @@ async def run_script(script: Path, node: str, seconds: float) -> Checked:
         "LANG": "C.UTF-8",
         "CORRAL_NODE": node,
     }
+    name = script.name.encode(errors="replace").decode()  # it may be no UTF-8
     quiet, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
             str(script), stdin=quiet, stdout=pipe, stderr=quiet, env=env, cwd="/", start_new_session=True
         )
     except OSError as error:
-        return Checked(script.name, node, None, f"it could not be started: {error.strerror}")
+        return Checked(name, node, None, f"it could not be started: {error.strerror}")
     try:
         async with asyncio.timeout(seconds):
             output = await _read(process)
             code = None if len(output) > _MOST_OUTPUT else await process.wait()
     except TimeoutError:
-        return Checked(script.name, node, None, f"it took longer than {seconds:g} s")
+        return Checked(name, node, None, f"it took longer than {seconds:g} s")
     finally:
         await _end(process)
     if code is None:
-        return Checked(script.name, node, None, f"it printed more than {_MOST_OUTPUT} bytes")
-    return Checked(script.name, node, code, _message(output))
+        return Checked(name, node, None, f"it printed more than {_MOST_OUTPUT} bytes")
+    return Checked(name, node, code, _message(output))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -1,7 +1,8 @@
 """Find tasks whose reported steps are slower than those of their peers in the same gang.
 
 Only reported steps count, never utilisation. The steps per second of a task are compared with the median of the other
-tasks over a window; a gang whose tasks wait for each other in every step has one pace and tells nothing.
+tasks over a window. A gang whose tasks wait for each other in every step has one pace, and tells something only if each
+task reports its waits: the one that the others wait for waits least.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from corral.model.hangs.scores import Progress, RankScores, peers_of, ranked
+from corral.model.hangs.scores import Progress, RankScores, own_paces, peers_of, ranked, waits
+from corral.model.hangs.scores import pace as pace_of
 from corral.model.hangs.scores import score as score_of
 
 SLOWER: Final = 0.2
@@ -35,34 +37,38 @@ class SlowTask(NamedTuple):
     """Steps per second."""
     peers: float
     """The median of the others."""
+    alone: bool = False
+    """Whether these are the paces without waits for each other."""
 
 
 @dataclass(slots=True)
 class _Track:
-    """The steps of one task in a window. Times are in seconds since 1970."""
+    """The steps of one task in a window."""
 
     node: str
-    first_at: float
-    first: float
-    last_at: float
-    last: float
+    first: Progress
+    last: Progress
     recent: list[Progress] = field(default_factory=list)
     """Its last reports, for the score of now."""
 
-    def take(self, at: float, step: float) -> None:
+    def take(self, said: Progress) -> None:
         """Take a report for the score of now; a program that began again has a new pace."""
-        if self.recent and (step < self.recent[-1].step or at <= self.recent[-1].at):
-            if at <= self.recent[-1].at:
+        if self.recent and (said.step < self.recent[-1].step or said.at <= self.recent[-1].at):
+            if said.at <= self.recent[-1].at:
                 return
             self.recent.clear()
-        self.recent.append(Progress(at, step))
-        while len(self.recent) > 2 and (len(self.recent) > _MOST_RECENT or self.recent[0].at < at - _RECENT_SECONDS):
+        self.recent.append(said)
+        oldest = said.at - _RECENT_SECONDS
+        while len(self.recent) > 2 and (len(self.recent) > _MOST_RECENT or self.recent[0].at < oldest):
             del self.recent[0]
 
     def pace(self) -> float | None:
         """Steps per second; None if the window is too short, or the program began anew."""
-        seconds = self.last_at - self.first_at
-        return None if seconds < _LEAST_SECONDS or self.last < self.first else (self.last - self.first) / seconds
+        return None if self.last.at - self.first.at < _LEAST_SECONDS else pace_of((self.first, self.last))
+
+    def waits(self) -> float | None:
+        """The part of the window in which it waited for its peers; None if it does not say."""
+        return waits((self.first, self.last))
 
 
 @dataclass(slots=True)
@@ -78,8 +84,9 @@ class Paces:
     def __init__(self) -> None:
         self._gangs: dict[str, _Gang] = {}
 
-    def reported(self, job: str, attempt: int, task: str, node: str, step: float, at: float) -> Iterator[SlowTask]:
+    def reported(self, job: str, attempt: int, task: str, node: str, said: Progress) -> Iterator[SlowTask]:
         """Take a report of a task's steps; at the end of a window, give the tasks that were slow."""
+        at = said.at
         gang = self._gangs.get(job)
         if gang is None or gang.attempt != attempt:
             self._gangs.pop(job, None)
@@ -89,16 +96,16 @@ class Paces:
         track = gang.tasks.get(task)
         if track is None or track.node != node:
             if len(gang.tasks) < _MOST_TASKS:
-                gang.tasks[task] = track = _Track(node, at, step, at, step)
-        elif at > track.last_at:
-            track.last_at, track.last = at, step
+                gang.tasks[task] = track = _Track(node, said, said)
+        elif at > track.last.at:
+            track.last = said
         if task in gang.tasks:
-            gang.tasks[task].take(at, step)
+            gang.tasks[task].take(said)
         if at - gang.since >= _WINDOW_SECONDS:
             yield from _slow(job, gang)
             gang.since = at
             for each in gang.tasks.values():
-                each.first_at, each.first = each.last_at, each.last
+                each.first = each.last
 
     def scores(self, job: str, attempt: int) -> RankScores:
         """How fast the tasks of a job's attempt are now, beside each other."""
@@ -113,8 +120,9 @@ class Paces:
 
 
 def _slow(job: str, gang: _Gang) -> Iterator[SlowTask]:
-    known = {task: pace for task, track in gang.tasks.items() if (pace := track.pace()) is not None}
-    for task, pace in known.items() if len(known) > 1 else ():
-        score = score_of(known, task)
+    real = {task: pace for task, track in gang.tasks.items() if (pace := track.pace()) is not None}
+    own = own_paces(real, {task: part for task in real if (part := gang.tasks[task].waits()) is not None})
+    for task, pace in own.items() if len(own) > 1 else ():
+        score = score_of(own, task)
         if score is not None and score < 1 - SLOWER:
-            yield SlowTask(job, gang.tasks[task].node, task, pace, peers_of(known, task))
+            yield SlowTask(job, gang.tasks[task].node, task, pace, peers_of(own, task), own != real)

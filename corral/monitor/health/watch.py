@@ -10,7 +10,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import format_duration
 from corral.model.cordons import Cordon
-from corral.model.hangs.scores import RankScores
+from corral.model.hangs.scores import Progress, RankScores
 from corral.model.health.ledger import HealthTerms, Ledger
 from corral.model.health.records import HEALTH, NodeHealth
 from corral.model.health.signs import Sign, SignKind
@@ -19,7 +19,7 @@ from corral.model.inventory import Inventory, Node, Taint
 from corral.model.runs import TaskStep
 from corral.model.store_writes import ControlBatch, Intent, IntentKind
 from corral.monitor.health.evidence import Evidence
-from corral.monitor.health.hangs import Hangs, NodeOf
+from corral.monitor.health.hangs import HangingTask, Hangs, NodeOf
 from corral.monitor.health.pace import Paces
 
 SUSPECTED: Final = Taint("corral.dev/suspected", "", "PreferNoSchedule")
@@ -57,21 +57,28 @@ class Watch:
             return
         key = TaskKey(said.role, said.index)
         self._hangs.reported(job, attempt, key, node, said.step, said.at, said.steps)
-        for slow in self._paces.reported(job, attempt, str(key), node, said.step, said.at):
+        progress = Progress(said.at, said.step, said.waited)
+        for slow in self._paces.reported(job, attempt, str(key), node, progress):
             reason = f"{slow.task} made {slow.pace:.3g} steps a second, and its peers in the same gang {slow.peers:.3g}"
+            reason += ", without their waits for each other" if slow.alone else ""
             self.ledger.add(Sign(SignKind.SLOW_TASK, slow.node, now, reason, job=slow.job))
 
     def scores(self, job: JobId, attempt: int) -> RankScores:
         """How fast the tasks of a job's attempt make steps now, beside each other."""
         return self._paces.scores(job, attempt)
 
-    def hanging(self, node_of: NodeOf, device_of: Callable[[JobId, TaskKey], int], now: float) -> None:
-        """Look for tasks that hang; `device_of` tells the only device of a task, or `NODE` for none or several."""
-        for each in self._hangs.look(node_of, now):
+    def hanging(self, node_of: NodeOf, device_of: Callable[[JobId, TaskKey], int], now: float) -> list[HangingTask]:
+        """Look for tasks that hang since the last call, which are signs of their nodes.
+
+        `device_of` tells the only device of a task, or `NODE` for none or several.
+        """
+        found = list(self._hangs.look(node_of, now))
+        for each in found:
             lasted, took = format_duration(int(each.seconds) // 60 * 60), f"{each.step_seconds:.3g} s"
             reason = f"{each.key} reported no step for {lasted} while its peers went on; one took {took} before"
             device = device_of(each.job, each.key)
             self.ledger.add(Sign(SignKind.HANG, each.node, now, reason, device=device, job=each.job))
+        return found
 
     def machines(self, nodes: Mapping[str, Node], lost: Callable[[str], str], now: float) -> None:
         """Look at all nodes as they were last seen."""
@@ -107,10 +114,9 @@ def _steps_in(data: Mapping[str, Any]) -> list[TaskStep]:
     found = msgspec.convert(data.get("others", []), list[TaskStep])
     report = data["report"]
     if report.get("step") is not None:
-        own = TaskStep(
-            str(data["role"]), int(data["index"]), float(report["step"]), float(report["at"]), report.get("steps")
-        )
-        found.append(own)
+        whole, waited = report.get("steps"), report.get("waited")
+        role, index = str(data["role"]), int(data["index"])
+        found.append(TaskStep(role, index, float(report["step"]), float(report["at"]), whole, waited))
     return found
 
 

@@ -28,6 +28,8 @@ class Address(NamedTuple):
     path: str = ""
     node: str = ""
     """The node whose agent this is, where the address was made from its name; else the agent says it."""
+    engine: str = ""
+    """The engine that runs this agent, and has its token; "" for one of an administrator's."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

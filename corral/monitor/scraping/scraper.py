@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -16,7 +15,7 @@ import structlog
 from corral.kernel.errors import CorralError
 from corral.model.metrics.agent_page import AgentPage, read_page
 from corral.monitor.scraping.addresses import Address
-from corral.monitor.scraping.agent_client import SECONDS, Target, ask, read_token
+from corral.monitor.scraping.agent_client import SECONDS, Target, ask
 
 log = structlog.get_logger()
 
@@ -45,14 +44,17 @@ class Scraper:
         self,
         addresses: Callable[[], Iterable[Address]],
         take: Take,
-        token_file: Path | None = None,
+        token: Callable[[Address], str] = lambda _: "",
         *,
         seconds: float = EVERY_SECONDS,
         patience: float = SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`addresses` tells those of now; `patience` are the seconds that an agent has for an answer."""
-        self._addresses, self._take, self._token_file = addresses, take, token_file
+        """`addresses` tells those of now; `patience` are the seconds that an agent has for an answer.
+
+        `token` is called in a thread, and raises CorralError if there is none to be had.
+        """
+        self._addresses, self._take, self._token = addresses, take, token
         self._seconds, self._patience, self._now = seconds, patience, now
         self._followed: dict[Target, asyncio.Task[None]] = {}
         self._resolved: dict[Address, tuple[Target, ...]] = {}
@@ -155,7 +157,7 @@ class Scraper:
     async def _asked(self, target: Target) -> str:
         """Why an agent gave no answer that is wanted; "" if it did."""
         try:
-            token = await asyncio.to_thread(read_token, self._token_file)
+            token = await asyncio.to_thread(self._token, target.address)
             before = self._now()
             body = await ask(target, token, self._patience)
             after = self._now()

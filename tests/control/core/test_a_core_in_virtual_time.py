@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.core.core import Core
+from corral.control.core.core import Batch, Core
 from corral.control.core.intents import IntentsRead
+from corral.control.core.lending_ledger import Ledger
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.launch import Exited
+from corral.model.receipts import LedgerEntry
 from corral.model.runs import JobRun, TaskRun
 from corral.model.store_writes import ControlBatch, IntentKind
 from tests.control.core.virtual import BEGIN, Played, Work
@@ -144,3 +146,23 @@ def test_the_memory_store_refuses_a_write_that_was_thought_out_against_an_older_
     assert isinstance(late.writes, ControlBatch)
     with pytest.raises(Conflict):
         played.driver.store.write(late.writes)
+
+
+def test_a_core_that_rests_would_decide_nothing() -> None:
+    played = Played(nodes=1, devices=4)
+    played.submit("first", 0.0, devices=0, work=Work(100.0))
+    played.submit("again", 5.0, devices=0, work=Work(1.0, code=137), retryPolicy={"fancy": True, "maxRetries": 3})
+    played.submit("second", 50.0, devices=4, work=Work(200.0), maxDuration="1m")
+    dues = set[float]()
+    for second in range(400):
+        played.run(float(second))
+        for later in (0.0, 0.5):
+            twin, now = played.core.fork(), BEGIN + second + later
+            due = twin.next_wakeup()
+            assert twin.rests(now) and (due is None or not twin.rests(due))
+            assert twin.step((), now) == Batch() and twin.next_wakeup() == due
+            dues.add(inf if due is None else due)
+    assert len(dues) > 2, "retries and the end of a job were due"
+    lent = played.core.fork()
+    lent.ledger = Ledger([LedgerEntry("", "default", 0.0, 1000, BEGIN, BEGIN)])
+    assert not lent.rests(BEGIN + 400.0), "a loan is written now and then"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -21,7 +22,7 @@ from corral.control.journal.records import Begun, Step, decoded
 from corral.control.journal.replay import Replayed, replay
 from corral.control.journal.rules import Rules
 from corral.control.journal_keeper import JournalKeeper
-from corral.model.store_writes import IntentKind
+from corral.model.store_writes import Intent, IntentKind
 from tests.control.harness import House, PaperEngine, short
 
 
@@ -142,3 +143,36 @@ async def test_an_export_may_leave_names_and_commands_out(house: House) -> None:
     assert b"q8q" not in records and str(house.folder).encode() not in records
     assert target.stat().st_mode & 0o077 == 0
     assert not [name for name in os.listdir(house.folder) if name.endswith((".part", ".renamed"))]
+
+
+async def test_a_control_with_nothing_to_do_writes_a_step_now_and_then(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = "corral.control.journal_keeper._SILENT_SECONDS"
+    monkeypatch.setattr(silent, 1e9)
+    await house.begin()
+    job = await house.submit(short("begun"))
+    await house.until(job, "running")
+    asked, read = house.control_store.intents, asyncio.Event()
+
+    async def heard(after_seq: int, limit: int = 1000) -> list[Intent]:
+        found = await asked(after_seq, limit)
+        read.set()
+        return found
+
+    house.control_store.intents = heard  # type: ignore[method-assign]
+
+    async def steps_after(cycles: int) -> int:
+        for _ in range(cycles + 1):  # the last one only shows that the one before is over
+            read.clear()
+            house.control.wake()
+            async with house.patience():
+                await read.wait()
+        return sum(isinstance(decoded(each), Step) for each in recorded(house.folder / "journal"))
+
+    assert await steps_after(3) == await steps_after(5)
+    monkeypatch.setattr(silent, 0.0)
+    assert await steps_after(3) < await steps_after(5), "readers learn up to when nothing happened"
+    await house.store.add_intent(job, IntentKind.STOP, actor="ada", at=house.clock.now())
+    await house.until(job, "stopped")
+    assert replayed(house).difference is None

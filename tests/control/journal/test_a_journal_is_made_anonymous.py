@@ -88,7 +88,7 @@ def test_no_name_and_no_text_is_left_and_every_decision_is_equal(seed: int, poli
     assert list(map(shape, steps_of(file))) == list(map(shape, steps_of(played.file.getvalue())))
 
 
-@pytest.mark.parametrize("policy", ["fair", "shockwave"])
+@pytest.mark.parametrize("policy", ["fair", "shockwave", "shockwave-program"])
 def test_a_replay_may_begin_at_a_checkpoint_of_it(policy: str) -> None:
     played = Journaled(Rules(policy), unexplained=True)
     for number in range(6):

@@ -149,6 +149,27 @@ def test_the_first_other_decision_is_shown_with_both_sides(monkeypatch: pytest.M
     assert found.replayed_reasons == ("high waits: Needs 4 devices; 0 of 4 are free.", room)
 
 
+@pytest.mark.parametrize("checkpoint", [None, 20.0, 55.0, 61.0])
+def test_of_a_simulation_the_reasons_from_before_the_step_are_found(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: float | None
+) -> None:
+    played = Journaled(Rules("priority"), nodes=1, unexplained=True)
+    played.submit("first", 0.0, devices=4, priority="crit", work=Work(60.0))
+    played.submit("second", 40.0, devices=4, priority="crit", work=Work(50.0))
+    played.submit("third", 50.0, devices=4, priority="crit", work=Work(50.0))
+    if checkpoint is not None:
+        played.run(checkpoint)
+        played.checkpoint()
+    played.run(400.0)
+    plain = PriorityOrder.key
+    monkeypatch.setattr(PriorityOrder, "key", lambda *told: tuple(-each for each in plain(*told)))
+    found = played.replayed().difference
+    assert found is not None and found.at == BEGIN + 60.0
+    room = "local/node0 had 4 of 4 devices free"
+    assert found.recorded_reasons == ("third waits: Needs 4 devices; 0 of 4 are free.", room)
+    assert found.replayed_reasons == ("second waits: Needs 4 devices; 0 of 4 are free.", room)
+
+
 def test_a_journal_that_was_cut_off_is_replayed_to_its_last_whole_block() -> None:
     played = busy()
     played.blocks.flush()

@@ -59,11 +59,11 @@ def bounded(played: Journaled, devices: int, at: float) -> None:
     played.run(at)
 
 
-def grows(devices: int = 2) -> tuple[Journaled, JobId]:
+def grows(devices: int = 2, **fields: Any) -> tuple[Journaled, JobId]:
     """An elastic job of one to four tasks on a node with four devices, one that waits for it, and one much later."""
     played = Journaled(FIFO, nodes=1)
     bounded(played, devices, 0.0)
-    job = played.submit("grows", 0.0, replicas={"min": 1, "max": 4}, work=Work(inf), priority=10)
+    job = played.submit("grows", 0.0, replicas={"min": 1, "max": 4}, work=Work(inf), priority=10, **fields)
     played.submit("waits", 250.0, work=Work(50.0))
     played.submit("later", 4000.0, work=Work(50.0))
     return played, job
@@ -119,8 +119,35 @@ def test_reports_of_throughput_say_how_much_sooner_it_ends() -> None:
     assert before["waits"] == 750.0 and after["waits"] == pytest.approx(at - 250.0, abs=0.01)
 
 
+PROFILE = [{"devices": 1, "throughput": 6.0}, {"devices": 2, "throughput": 10.0}]
+"""The speeds of `reports_two_sizes`, in another unit."""
+
+
+@pytest.mark.parametrize("reported", [0.0, 60.0])
+def test_a_declared_profile_says_it_where_reports_do_not(reported: float) -> None:
+    """A report at one size has a unit of its own, and says nothing of the other sizes."""
+    played, job = grows(1, scaling=PROFILE)
+    played.run(100.0)
+    if reported:
+        says(played, job, throughput=reported)
+    bounded(played, 2, 200.0)
+    ends(played, job, 1000.0)
+    at = (200 * 60.0 + 800 * 100.0) / (4 / (1 / 75 + 4 / 300))
+    report = beside(played, documents=[limit(4)])
+    assert start(report, "waits") == (1000.0, pytest.approx(at, abs=0.01))
+    assert "Of 1 elastic job the speed by size is as declared in the job file (scaling)." in report.assumptions
+
+
+def test_reports_at_two_sizes_come_before_a_declared_profile() -> None:
+    report = beside(reports_two_sizes("throughput", 60.0, 100.0, scaling=[*PROFILE, {"devices": 4, "throughput": 1}]),
+                    documents=[limit(4)])  # fmt: skip
+    assert "Of 1 elastic job the speed by size is as its own reports say." in report.assumptions
+    at = (200 * 60.0 + 800 * 100.0) / (4 / (1 / 75 + 4 / 300))
+    assert start(report, "waits") == (1000.0, pytest.approx(at, abs=0.01))
+
+
 def test_without_throughput_its_progress_says_it() -> None:
-    played, job = grows(1)
+    played, job = grows(1, scaling=[{"devices": 1, "throughput": 1.0}, {"devices": 4, "throughput": 1.0}])
     for at in (50.0, 100.0, 150.0):
         played.run(at)
         says(played, job, progress=at / 2000)
@@ -134,9 +161,9 @@ def test_without_throughput_its_progress_says_it() -> None:
     assert start(report, "waits") == (1000.0, pytest.approx((200 / 2000 + 800 / 1200) / faster, abs=0.01))
 
 
-def reports_two_sizes(name: str, one: float, two: float) -> Journaled:
+def reports_two_sizes(name: str, one: float, two: float, **fields: Any) -> Journaled:
     """An elastic job that ends after 200 s on one device and 800 s on two, and says a figure of each."""
-    played, job = grows(1)
+    played, job = grows(1, **fields)
     played.run(100.0)
     says(played, job, **{name: one})
     bounded(played, 2, 200.0)

@@ -44,6 +44,8 @@ node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/with \"q
 node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/again"} 20
 node_filesystem_size_bytes{device="/dev/vdb",fstype="xfs",mountpoint="/with a\nline"} 20
 node_filesystem_size_bytes{device="nas:/x",fstype="nfs4",mountpoint="/x"} 30
+node_filesystem_device_error{device="nas:/x",device_error="mountpoint timeout",fstype="nfs4",mountpoint="/x"} 1
+node_filesystem_device_error{device="tmpfs",device_error="",fstype="tmpfs",mountpoint="/run"} 0
 node_network_address_assign_type{device="eth0"} 0
 node_network_address_assign_type{device="lo"} 0
 node_network_address_assign_type{device="veth1"} 3
@@ -127,6 +129,8 @@ def test_of_a_page_the_series_are_taken_that_corral_has_itself() -> None:
         (NodeMetric.DISK_READ, ("nvme0n1",)): 5.0,
         (NodeMetric.FILE_SYSTEM_AVAILABLE, ("/dev/vda", "ext4", '/with "quotes" \\ and more')): 10.0,
         (NodeMetric.FILE_SYSTEM, ("/dev/vda", "ext4", '/with "quotes" \\ and more')): 20.0,
+        (NodeMetric.FILE_SYSTEM, ("nas:/x", "nfs4", "/x")): 30.0,
+        (NodeMetric.FILE_SYSTEM_ERROR, ("nas:/x", "nfs4", "/x")): 1.0,
         (NodeMetric.LINK_DOWN, ("eth0",)): 1.0,
         (NodeMetric.NETWORK_IN, ("veth1",)): 2.0,
         (NodeMetric.CLOCK, ()): -0.25,

@@ -213,3 +213,19 @@ def test_a_task_in_a_group_of_version_2_has_the_groups_figures(tmp_path: Path) -
     (found,) = meter.measure()
     assert found.cpu_percent == 150 and found.cpu_seconds == 16
     assert (found.memory, found.memory_limit) == (8 * MIB, 64 * MIB)
+
+
+def test_without_a_task_no_process_is_looked_at(tmp_path: Path) -> None:
+    runs = [True]
+    _made_up(tmp_path, 7, named(7))
+    collector = Collector(parts=("tasks",), proc=str(tmp_path), groups=str(tmp_path), has_tasks=lambda: runs[0])
+
+    def tasks() -> dict[str, float]:
+        found = collector.collect(lambda attempt, pid: TaskNames("ann", "digits", "worker", "0", "j", "default"))
+        return {each.labels[0]: each.value for each in found.values if each.family == TaskMetric.TASKS}
+
+    assert tasks() == {"measured": 1, "left-out": 0}
+    runs[0] = False
+    assert tasks() == {"measured": 0, "left-out": 0}
+    runs[0] = True
+    assert tasks() == {"measured": 1, "left-out": 0}

@@ -99,6 +99,7 @@ def test_an_agent_tells_tasks_to_those_with_its_token_alone(agent: Agent) -> Non
         (["--listen", "0.0.0.0:0"], "give the agent a --token-file"),
         (["--fix-gpu-clocks"], "--fix-gpu-clocks needs a --token-file"),
         (["--listen", "9102"], "--listen needs HOST:PORT"),
+        (["--listen", "127.0.0.1:0", "--checks", "/nope"], "There is no folder /nope with check scripts."),
         (["--parts", "gpus"], "There is no part 'gpus' to measure: devices, tasks, machine are known."),
     ],
 )

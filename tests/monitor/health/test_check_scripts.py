@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from corral.kernel.errors import InvalidInput
 from corral.model.health.signs import SignKind
-from corral.monitor.health.check_scripts import run_all, run_script, scripts_in
+from corral.model.metrics.agent_page import NO_VERSIONS, CheckTold, encode_page, encode_values, read_page
+from corral.model.metrics.samples import Samples
+from corral.monitor.health import check_rounds
+from corral.monitor.health.check_rounds import CheckRounds
+from corral.monitor.health.check_scripts import Checked, run_all, run_script, scripts_in
 
 PATIENT = 300.0
 
@@ -19,6 +26,42 @@ def script(folder: Path, name: str, text: str) -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
+
+
+class Said:
+    """What rounds log."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def error(self, _: str, message: str = "", error: str = "") -> None:
+        self.lines.append(message or error)
+
+
+async def test_a_folder_that_goes_is_told_once_and_again_when_it_has_been_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := tmp_path / "checks").mkdir()
+    script(folder, "bad.sh", "exit 1")
+    taken: list[list[Checked]] = []
+    monkeypatch.setattr(check_rounds, "log", said := Said())
+    running = asyncio.create_task(CheckRounds(folder, lambda: ("n1",), taken.append, every=0.0, limit=PATIENT).run())
+
+    async def until(is_so: Callable[[list[list[Checked]]], bool]) -> None:
+        taken.clear()
+        async with asyncio.timeout(PATIENT):
+            while not is_so(taken):
+                await asyncio.sleep(0.01)
+
+    for times in (1, 2):
+        await until(any)
+        folder.rename(tmp_path / "away")
+        await until(lambda found: len(found) > 5 and not any(found[-5:]))
+        gone = [each for each in said.lines if each.endswith(f"No such file or directory: '{folder}'.")]
+        assert len(gone) == times, said.lines
+        (tmp_path / "away").rename(folder)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_problem_is_a_sign_with_its_message(tmp_path: Path) -> None:
@@ -38,6 +81,14 @@ async def test_a_problem_is_a_sign_with_its_message(tmp_path: Path) -> None:
 async def test_a_script_that_hangs_with_its_children_is_ended(tmp_path: Path) -> None:
     found = await run_script(script(tmp_path, "hangs.sh", "sleep 1000 & sleep 1000"), "local/n1", 0.2)
     assert (found.code, found.message) == (None, "it took longer than 0.2 s") and found.sign(0.0) is None
+
+
+async def test_a_name_that_is_no_utf_8_can_be_told(tmp_path: Path) -> None:
+    named = script(tmp_path, "disk.sh", "exit 1").rename(tmp_path / os.fsdecode(b"d\xefsk.sh"))
+    found = await run_script(named, "local/n1", PATIENT)
+    told = CheckTold(found.script, found.code, found.message, 1.0)
+    page = encode_page("n1", 1.0, encode_values(Samples()), (told,), NO_VERSIONS)
+    assert (read_page(page).checks[0].script, found.code) == ("d?sk.sh", 1)
 
 
 async def test_output_is_bounded(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from corral.kernel.errors import Conflict, CorralError, Unavailable
-from corral.model.metrics.agent_page import MOST_BYTES, AgentPage, encode_page, encode_values, read_page
+from corral.model.metrics.agent_page import MOST_BYTES, AgentPage, AgentVersions, encode_page, encode_values, read_page
 from corral.model.metrics.device_families import DeviceMetric
 from corral.model.metrics.families import Metric
 from corral.model.metrics.node_families import NodeMetric
@@ -137,6 +137,9 @@ async def test_an_agent_that_does_not_answer_or_is_not_there_is_given_up() -> No
         b'{"node": "n", "clock": 1, "values": [], "more": ' + b"[" * 200_000,
         b'{"node": "n", "clock": 1, "values": [' + b'["a",[],1],' * 60_000 + b'["a",[],1]]}',
         b'{"node": "' + b"n" * 254 + b'", "clock": 1, "values": []}',
+        b'{"node": "n", "clock": 1, "values": [], "versions": {"agent": "' + b"9" * 201 + b'"}}',
+        b'{"node": "n", "clock": 1, "values": [], "versions": {"kernel": "6.1\\u202e"}}',
+        b'{"node": "n", "clock": 1, "values": [], "versions": {"runs_on": [' + b'"x",' * 16 + b'"x"]}}',
     ],
 )
 def test_a_body_that_is_no_page_is_refused(body: bytes) -> None:
@@ -156,6 +159,9 @@ def test_of_a_page_only_figures_of_machines_tasks_and_devices_are_taken() -> Non
     ]
     body = msgspec.json.encode({"node": "n", "clock": 3, "values": told})
     assert read_page(body) == AgentPage("n", 3.0, (CLOCK, Value(NodeMetric.DISK_READ, ("sda",), 2.0)))
+    assert read_page(body).versions == AgentVersions(), "an agent that is older tells none"
+    told_versions = AgentVersions("9.9", "6.1.0", ("Debian GNU/Linux 12", "nvidia 550.54"))
+    assert read_page(encode_page("n", 3.0, b"[]", versions=told_versions)).versions == told_versions
     own = Samples((Value(Metric.SCHEDULER_UP, (), 0.0), Value(NodeMetric.CLOCK, (), float("nan")), CLOCK))
     assert read_page(encode_page("n", 3.0, encode_values(own))).values == (CLOCK,)
 

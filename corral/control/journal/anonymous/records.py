@@ -281,7 +281,7 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
         "needed": _by(_ID), "groups": _by(_USER, _each(_GROUP)), "cordons": _by(_NODE),
     },
     Underway: {"timers": _first(_ID)},
-    Schedule: {"ranks": _by(_ID)},
+    Schedule: {"ranks": _by(_ID), "rounds": _by(_ID)},
     Remembered: {
         "not_ready_since": _by(_NODE), "tainted": _taints, "following": _each(_ENGINE), "removed": _each(_NODE),
         "cordons": _by(_NODE),
