@@ -69,6 +69,15 @@ class BenchmarkRunView(Record, frozen=True):
     """What failed, in one sentence each."""
 
 
+class BenchmarkRunResults(Record, frozen=True):
+    """What a kept run measured, by node: of a large run a part."""
+
+    run: BenchmarkRunView
+    results: tuple[BenchmarkNodeResult, ...] = ()
+    next_offset: int | None = None
+    """The figure at which the next part begins; null after the last one."""
+
+
 class BenchmarkStanding(Record, frozen=True):
     """The last value of a measurement on a node, beside its baseline and its data sheet."""
 

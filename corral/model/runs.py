@@ -159,6 +159,8 @@ class WorkReport(msgspec.Struct, frozen=True, gc=False):
     """Examples of one step, of all tasks together."""
     active: float | None = None
     """1 while somebody works in the job, such as in the kernels of a notebook; 0 while nobody does."""
+    waited: float | None = None
+    """Seconds that the reporting task's program has waited for other tasks since it began."""
 
 
 class TaskStep(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -171,6 +173,8 @@ class TaskStep(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """When the program said it, in seconds since 1970."""
     steps: float | None = None
     """The steps of the whole work."""
+    waited: float | None = None
+    """Seconds that its program has waited for other tasks since it began."""
 
 
 class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -14,12 +14,16 @@ AWAY: Final = "away"
 class ServerPart(Record, frozen=True):
     """One part of the server."""
 
-    kind: Annotated[str, one_of("front", "scheduler", "store", "engine", "agent")]
-    """An agent is `corral node-agent` on another machine, whose figures the scheduler asks for."""
+    kind: Annotated[str, one_of("front", "scheduler", "store", "engine", "agent", "machine", "containers", "exporter")]
+    """An agent is `corral node-agent` on another machine, whose figures the scheduler asks for. The machine is the
+    scheduler's own; containers and exporters are what runs there: what starts containers of jobs, and what is read
+    instead of measuring."""
     name: str
     state: Annotated[str, one_of(OK, DEGRADED, AWAY)]
     """`degraded` works with the `reasons` as limits; `away` does not answer."""
     version: str = ""
-    """"" where the part tells none."""
+    """"" where the part tells none; of a machine that of its kernel."""
     reasons: tuple[str, ...] = ()
     """What does not work, one sentence each."""
+    runs_on: tuple[str, ...] = ()
+    """Of a machine and of an agent's: its operating system, its kernel and drivers of devices, with their versions."""

@@ -192,6 +192,16 @@ class Course(msgspec.Struct):
     never: tuple[str, ...] = ()
     """Those of the told jobs that wait at the horizon and could start on none of the nodes, even if nothing ran."""
 
+    @property
+    def drawn(self) -> bool:
+        """Whether run times were drawn for it; else every seed has the same course."""
+        return bool(self.known.alike or self.known.queue or self.known.cluster)
+
+    @property
+    def without_stays(self) -> Course:
+        """The same course without what ran where."""
+        return msgspec.structs.replace(self, stays=[], stays_left_out=0, nodes={})
+
 
 class WaitingJob(msgspec.Struct, frozen=True):
     """A job whose start the courses tell: one that waits, or a submitted one."""

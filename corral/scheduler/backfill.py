@@ -16,7 +16,7 @@ resources that the head needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -28,10 +28,11 @@ from corral.model.requests import GangRequest
 from corral.scheduler.cluster.allocation import Allocation, allocation_of, nothing
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.future_record import Place
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
-from corral.scheduler.placement.room_check import room_check
+from corral.scheduler.placement.room_check import RoomCheck, room_check
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -52,10 +53,14 @@ class Need(NamedTuple):
 class Reservation:
     """The head's place and start; `hold` keeps other gangs off it for the rest of a trial."""
 
-    def __init__(self, job: JobId, start: float, needs: tuple[Need, ...]) -> None:
+    def __init__(
+        self, job: JobId, start: float, needs: tuple[Need, ...], roomy: frozenset[Place] | None = None
+    ) -> None:  # fmt: skip
         self.job = job
         self.start = start
         self.needs = needs
+        self.roomy = roomy
+        """The nodes with room for a task of the head at its start, where only these decide on its place; None: unknown."""
         self._held: list[tuple[EngineIndex, Allocation]] | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -141,11 +146,12 @@ def reserve(trial: Trial, request: GangRequest, now: float, *, not_before: float
 
 def reserve_as_foreseen(trial: Trial, job: JobId, last: Reservation) -> Reservation:
     """Return a job's reservation of the same place and start, with what is returned there by then from now on."""
-    returned = _returned(trial.endings().until(last.start))
+    nodes = {(engine, wanted.at) for engine, wanted, _ in last.needs}
+    returned = _returned(trial.endings().until(last.start), nodes)
     needs = tuple(
         Need(engine, wanted, returned.get((engine, wanted.at), nothing(wanted.at))) for engine, wanted, _ in last.needs
     )
-    return Reservation(job, last.start, needs)
+    return Reservation(job, last.start, needs, last.roomy)
 
 
 def _short(wanted: int, returned: int, free: int) -> int:
@@ -197,7 +203,7 @@ def _after_first_with_room(
     request: GangRequest,
     now: float,
     endings: Sequence[tuple[float, list[Ending]]],
-    has_room: Callable[[], bool],
+    has_room: RoomCheck,
     too_few: int,
 ) -> Reservation | None:
     """Return the same where totals tell the room, by one pass over the endings."""
@@ -209,8 +215,9 @@ def _after_first_with_room(
         while count < len(endings) and endings[count][0] == start:
             _lift(endings[count][1])
             count += 1
-        needs = _needs(trial, request, _returned(endings[:count]))
-    return Reservation(request.job, max(now, start), needs) if needs else None
+        roomy = has_room.places()
+        needs = _needs(trial, request, endings[:count])
+    return Reservation(request.job, max(now, start), needs, roomy) if needs else None
 
 
 def _lift_until_room(
@@ -255,7 +262,7 @@ def _needs_after(
     with trial.tentative():
         for _, freed in endings:
             _lift(freed)
-        return _needs(trial, request, _returned(endings))
+        return _needs(trial, request, endings)
 
 
 def _lift(freed: Sequence[Ending]) -> None:
@@ -263,18 +270,23 @@ def _lift(freed: Sequence[Ending]) -> None:
         index.lift(allocation)
 
 
-def _returned(endings: Iterable[tuple[float, list[Ending]]]) -> dict[tuple[str, int], Allocation]:
-    """Return what is returned on each node, by engine and position."""
+def _returned(
+    endings: Iterable[tuple[float, list[Ending]]], nodes: Container[tuple[str, int]]
+) -> dict[tuple[str, int], Allocation]:
+    """Return what is returned on each of some nodes, by engine and position."""
     returned: dict[tuple[str, int], Allocation] = {}
     for _, freed in endings:
         for index, allocation in freed:
             key = (index.tree.engine, allocation.at)
-            returned[key] = _sum(allocation, returned.get(key))
+            if key in nodes:
+                returned[key] = _sum(allocation, returned.get(key))
     return returned
 
 
-def _needs(trial: Trial, request: GangRequest, returned: dict[tuple[str, int], Allocation]) -> tuple[Need, ...] | None:
-    """Return the needs of the head in the state of the trial, in which this was returned; None if it does not fit."""
+def _needs(
+    trial: Trial, request: GangRequest, endings: Iterable[tuple[float, list[Ending]]]
+) -> tuple[Need, ...] | None:
+    """Return the needs of the head in the state of the trial, after these endings; None if it does not fit."""
     allocations = trial.allocations(request)
     if allocations is None:
         return None
@@ -282,6 +294,7 @@ def _needs(trial: Trial, request: GangRequest, returned: dict[tuple[str, int], A
     for index, allocation in allocations:
         key = (index.tree.engine, allocation.at)
         wanted[key] = _sum(allocation, wanted.get(key))
+    returned = _returned(endings, wanted)
     return tuple(
         Need(key[0], allocation, returned.get(key, nothing(allocation.at))) for key, allocation in wanted.items()
     )

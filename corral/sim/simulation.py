@@ -19,6 +19,7 @@ from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.control.journal.writer import JournalWriter
 from corral.kernel.errors import InvalidInput
+from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.placement import TaskPlacement
@@ -158,6 +159,11 @@ class Simulation:
 
     def run(self, told: Callable[[int], None] = lambda ended: None) -> Result:
         """Play until nothing is to come; `told` hears now and then how many jobs have ended."""
+        with rarely_collected():
+            self._run(told)
+        return self.result()
+
+    def _run(self, told: Callable[[int], None]) -> None:
         failures = self._failures()
         due = next(failures, None)
         for number, until in enumerate(self._slices(), 1):
@@ -171,7 +177,6 @@ class Simulation:
             if not number % _CHECKPOINTS:
                 self._checkpoint()
             told(len(self._ended))
-        return self.result()
 
     def started_by(self, seconds: float) -> dict[str, float]:
         """Play until so many seconds after the beginning, and return when each job that is not over then started.

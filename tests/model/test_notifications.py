@@ -44,6 +44,8 @@ def channel(name: str = "mail", **fields: object) -> Channel:
         ("job.retried", "", {}, "retried"),
         ("job.preempted", "", {"rule": "priority"}, "preempted"),
         ("job.shrunk", "", {}, "preempted"),
+        ("job.hung", "worker-2 is stopped.", {}, "hung"),
+        ("job.hang-over", "It shows progress again.", {}, None),
         ("job.completed", "the job succeeded", {"code": 0}, "succeeded"),
         ("job.completed", "the job failed", {"code": 3}, "failed"),
         ("job.completed", "the job failed", {}, "failed"),

@@ -52,6 +52,13 @@ def test_a_silent_gang_is_looked_at_again_after_as_long_and_once_more_at_its_bou
     assert not life.due(terms, 102.0) and life.due(terms, 202.0)
 
 
+def test_a_silence_that_was_told_in_doubt_is_looked_into_further_until_the_next_sign() -> None:
+    terms, life = HangTerms(10.0, 25.0), Life(0, 0.0, 0.0, told=True, doubtful=True, looked_at=26.0)
+    assert [now for now in range(27, 48) if life.due(terms, float(now))] == list(range(37, 48))
+    life.alive(50.0)
+    assert not life.told and not life.doubtful
+
+
 def test_a_sign_from_before_changes_nothing() -> None:
     life = Life(0, 10.0, 10.0)
     life.alive(9.0)

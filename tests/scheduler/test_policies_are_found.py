@@ -165,7 +165,7 @@ def test_what_is_no_policy_is_refused_with_the_reason(name: str, said: str) -> N
 def test_an_unknown_name_is_answered_with_those_that_can_stand_there() -> None:
     with pytest.raises(
         InvalidInput,
-        match=r"one of: allox, deadline, fair, .*, priority, random, shockwave, smallest, .*srsf, srtf, undecided",
+        match=r"one of: allox, deadline, fair, .*, random, shockwave, shockwave-program, smallest, .*srsf, srtf, undecided",
     ) as refused:
         find_policy("fairest")
     assert refused.value.code == "unknown-policy" and "pairs" not in refused.value.message

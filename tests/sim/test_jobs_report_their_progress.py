@@ -47,11 +47,12 @@ def test_reports_reach_the_history_that_orders_read() -> None:
     assert played("shockwave+order", *jobs, reports=0.0).jobs[0].interruptions
 
 
-def test_a_wide_job_ends_among_short_ones_that_never_stop() -> None:
+@pytest.mark.parametrize("order", ["shockwave", "shockwave-program"])
+def test_a_wide_job_ends_among_short_ones_that_never_stop(order: str) -> None:
     """Short jobs keep all devices busy for 12,000 s; in order of the shortest time the wide one waits for their end."""
     short = [TraceJob(f"short-{number}", number * 100.0, 400.0, 1) for number in range(120)]
     wide = TraceJob("wide", 300.0, 1000.0, 4)
-    found = {each.name: each for each in played("shockwave+order", wide, *short).jobs}
+    found = {each.name: each for each in played(f"{order}+order", wide, *short).jobs}
     assert len(found) == 121 and all(each.finished for each in found.values())
     assert found["wide"].ended < 11_000.0
 
@@ -72,7 +73,7 @@ _SCRIPT = """
 from tests.sim.test_jobs_report_their_progress import CHANGING, played
 from corral.sim.trace import TraceJob
 jobs = [TraceJob(f"j{n}", n * 37.0, 1000.0, 1 + n % 3, regimes=CHANGING) for n in range(14)]
-print(played("shockwave+order", *jobs).digest, played("gandiva-fair+order", *jobs).digest)
+print(*(played(f"{name}+order", *jobs).digest for name in ("shockwave", "shockwave-program", "gandiva-fair")))
 """
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
@@ -98,8 +100,33 @@ def test_a_wheel_is_a_version(journal: Path, repository: Path, tmp_path: Path) -
     assert "is the first that decides otherwise.\n" in done.output and f"{wheel.name}:\n  start " in done.output
 
 
+def environment(folder: Path, package: Path | None) -> Path:
+    """An environment of its own with a version of Corral, and with the other packages of this one."""
+    venv.create(folder, symlinks=True)
+    (place,) = folder.glob("lib/python*/site-packages")
+    if package is not None:
+        shutil.copytree(package, place / "corral", ignore=shutil.ignore_patterns("__pycache__"))
+        (place / "others.pth").write_text(sysconfig.get_path("purelib"))
+    return folder
+
+
+def test_an_environment_is_a_version_with_packages_of_its_own(
+    journal: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its interpreter runs, and what other processes are told to import is not there."""
+    place = environment(tmp_path / "bad", repository / "corral")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = bisected(journal, str(ROOT), str(place))
+    assert (done.exception, done.return_value) == (None, 1)
+    assert "is the first that decides otherwise.\n" in done.output
+    empty = environment(tmp_path / "empty", None)
+    assert str(bisected(journal, str(empty), str(ROOT)).exception).endswith(" has no package `corral`.")
+
+
 def test_what_is_no_version_or_no_journal_is_refused(journal: Path, tmp_path: Path) -> None:
-    assert "is neither a wheel, nor a folder" in str(bisected(journal, "no-such-revision", str(ROOT)).exception)
+    assert "is neither a wheel, nor a folder or an environment" in str(
+        bisected(journal, "no-such-revision", str(ROOT)).exception
+    )
     broken = tmp_path / "broken.whl"
     broken.write_text("not a wheel")
     assert "cannot be unpacked" in str(bisected(journal, str(broken), str(ROOT)).exception)

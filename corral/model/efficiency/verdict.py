@@ -15,7 +15,7 @@ from corral.model.usage import GIB, Use
 MARGIN: Final = 1.25
 """A request that would have done is the most that was used, times this."""
 NOTHING_MEASURED: Final = (
-    "Nothing was measured of this job: its tasks ran on no machine whose figures this server keeps, or too long ago."
+    "Nothing was measured of this job: its tasks ended within seconds, ran too long ago, or where none is measured."
 )
 _LOW_PERCENT: Final = 30.0
 """Use of devices below which a sentence says so."""

@@ -69,6 +69,8 @@ class Life:
     """When its ranks were looked at last, in this silence."""
     told: bool = False
     """Whether this silence was told as a hang."""
+    doubtful: bool = False
+    """Whether it was told while a rank worked or could not be looked at; its ranks are looked at further."""
 
     def alive(self, at: float) -> None:
         """Take a sign of life."""
@@ -76,7 +78,7 @@ class Life:
             return
         if self.signs:
             self.longest = max(self.longest, at - self.at)
-        self.at, self.looked_at, self.told = at, 0.0, False
+        self.at, self.looked_at, self.told, self.doubtful = at, 0.0, False, False
         self.signs += 1
 
     def silent_for(self, now: float) -> float:
@@ -85,7 +87,7 @@ class Life:
 
     def due(self, terms: HangTerms, now: float) -> bool:
         """Whether its ranks are to be looked at now: once a silence is too long, and again after as long."""
-        if self.told:
+        if self.told and not self.doubtful:
             return False
         wait = patience(terms, learnt(self.step_seconds, self.longest))
         if self.silent_for(now) <= wait:

@@ -28,7 +28,7 @@ class SignKind(StrEnum):
     XID = "xid"
     """A device was found unhealthy for an Xid error of NVIDIA's driver."""
     ECC = "ecc"
-    """A device was found unhealthy for memory errors that could not be corrected."""
+    """A device was found unhealthy for memory errors that could not be corrected, or counted some."""
     DEVICE = "device"
     """A device was found unhealthy for another reason."""
     SLOW_TASK = "slow-task"
@@ -38,9 +38,9 @@ class SignKind(StrEnum):
     CHECK_FAILED = "check-failed"
     """A check script found a problem."""
     THROTTLED = "throttled"
-    """The hardware held a device's clocks down for ten minutes, for heat or power."""
+    """Clocks of devices were held down for ten minutes, by heat or for power, or heat held those of processors down."""
     PCIE_ERRORS = "pcie-errors"
-    """A device repeated many transfers on PCI Express."""
+    """A device repeated many transfers on PCI Express, or the kernel counted errors of it there."""
     LINK_FLAPS = "link-flaps"
     """A network link of the node went down again and again."""
     CLOCK_SKEW = "clock-skew"
@@ -49,6 +49,10 @@ class SignKind(StrEnum):
     """A file system is nearly full."""
     READ_ONLY_DISK = "read-only-disk"
     """A file system that could be written to has become read-only."""
+    DISK_ERRORS = "disk-errors"
+    """A disk or its file system counted errors."""
+    HANGING_MOUNT = "hanging-mount"
+    """Mounts of servers had errors on this node for ten minutes, and none on most others."""
     HEALTH_EVENT = "health-event"
     """A health monitor of the cluster (NVSentinel) reported a problem."""
 
@@ -64,12 +68,14 @@ WEIGHTS: Final[dict[SignKind, float]] = {
     SignKind.SLOW_TASK: 2.0,
     SignKind.HANG: 2.0,
     SignKind.CHECK_FAILED: 4.0,
-    SignKind.THROTTLED: 2.0,
+    SignKind.THROTTLED: 1.0,
     SignKind.PCIE_ERRORS: 3.0,
     SignKind.LINK_FLAPS: 3.0,
     SignKind.CLOCK_SKEW: 2.0,
     SignKind.FULL_DISK: 2.0,
     SignKind.READ_ONLY_DISK: 6.0,
+    SignKind.DISK_ERRORS: 4.0,
+    SignKind.HANGING_MOUNT: 2.0,
     SignKind.HEALTH_EVENT: 4.0,
 }
 """What a sign adds to a score."""
@@ -78,7 +84,8 @@ CHECK_AGAIN_SECONDS: Final = 30.0
 AGAIN_SECONDS: Final = 3600.0
 """Seconds in which a repetition of a sign from the same source adds nothing.
 
-One user's programs alone add at most 1 an hour: with a half-life of 6 hours that is a score of 9.2 at most.
+Exit codes of one user's programs add at most 1 an hour, and so do clocks that are held down, all of a node together:
+with a half-life of 6 hours each is a score of 9.2 at most, and closes no node alone.
 """
 
 

@@ -19,10 +19,38 @@ PATH: Final = "/samples"
 MOST_BYTES: Final = 8 * 2**20
 """Bytes of an answer; one of 2,000 tasks has six million."""
 MOST_VALUES: Final = 60_000
+MOST_CHECKS: Final = 100
+"""Check scripts of a node."""
 _LONGEST_LABELS: Final = 1000
 """Characters of all labels of a series; one with longer labels is left out."""
 _TOLD: Final[dict[str, Family]] = {each.name: each for each in (*DEVICE_FAMILIES, *NODE_FAMILIES, *TASK_FAMILIES)}
 """The families that a collector measures. An agent tells nothing else: not how the scheduler is."""
+
+
+class CheckTold(msgspec.Struct, frozen=True):
+    """How the last run of a check script on the node ended."""
+
+    script: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    code: int | None
+    """Its exit code, None for a run that could not tell: 0 is well, 1 a problem."""
+    message: Annotated[str, msgspec.Meta(max_length=200)]
+    at: float
+    """When it ended, by the node's clock: another run has another time."""
+
+
+_Word = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[ -~]*$")]
+
+
+class AgentVersions(msgspec.Struct, frozen=True):
+    """What an agent and its machine run."""
+
+    agent: _Word = ""
+    kernel: _Word = ""
+    runs_on: Annotated[tuple[_Word, ...], msgspec.Meta(max_length=16)] = ()
+    """The operating system and drivers of devices, with their versions."""
+
+
+NO_VERSIONS: Final = AgentVersions()
 
 
 class AgentPage(msgspec.Struct, frozen=True):
@@ -33,12 +61,18 @@ class AgentPage(msgspec.Struct, frozen=True):
     clock: float
     """The machine's time when it answered, in seconds since 1970."""
     values: Annotated[tuple[Value, ...], msgspec.Meta(max_length=MOST_VALUES)]
+    checks: Annotated[tuple[CheckTold, ...], msgspec.Meta(max_length=MOST_CHECKS)] = ()
+    """None of an agent that runs no check scripts, or is older than they are."""
+    versions: AgentVersions = NO_VERSIONS
+    """Nothing of an agent that is older than its server."""
 
 
 class _Made(msgspec.Struct):
     node: str
     clock: float
     values: msgspec.Raw
+    checks: tuple[CheckTold, ...]
+    versions: AgentVersions
 
 
 def encode_values(samples: Samples) -> bytes:
@@ -47,9 +81,15 @@ def encode_values(samples: Samples) -> bytes:
     return msgspec.json.encode(told[:MOST_VALUES])
 
 
-def encode_page(node: str, clock: float, values: bytes) -> bytes:
+def encode_page(
+    node: str,
+    clock: float,
+    values: bytes,
+    checks: tuple[CheckTold, ...] = (),
+    versions: AgentVersions = NO_VERSIONS,
+) -> bytes:
     """An answer with values that `encode_values` made."""
-    return msgspec.json.encode(_Made(node, clock, msgspec.Raw(values)))
+    return msgspec.json.encode(_Made(node, clock, msgspec.Raw(values), checks, versions))
 
 
 def read_page(data: bytes) -> AgentPage:
@@ -65,7 +105,7 @@ def read_page(data: bytes) -> AgentPage:
     if not math.isfinite(page.clock):
         raise InvalidInput("agent-not-understood", "Its answer has no time.")
     once = {(each.family, each.labels): each for each in page.values if _is_series(each)}
-    return AgentPage(page.node, page.clock, tuple(once.values()))
+    return AgentPage(page.node, page.clock, tuple(once.values()), page.checks, page.versions)
 
 
 def _is_series(value: Value) -> bool:

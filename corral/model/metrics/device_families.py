@@ -26,6 +26,11 @@ class DeviceMetric(StrEnum):
     MEMORY = "corral_device_memory_bytes"
     TEMPERATURE = "corral_device_temperature_celsius"
     POWER = "corral_device_power_watts"
+    CLOCK = "corral_device_clock_hertz"
+    REPLAYS = "corral_device_pcie_replays_total"
+    PCIE_ERRORS = "corral_device_pcie_errors_total"
+    ECC = "corral_device_ecc_errors_total"
+    HELD_DOWN = "corral_device_held_down_ratio"
     CONFIGURED = "configured_gpu_count"
     GPU = "gpu_utilization"
     GPU_MEMORY = "gpu_mem_utilization"
@@ -39,6 +44,7 @@ class DeviceMetric(StrEnum):
     AMD = "rocmsmi_utilization_gpu"
     AMD_MEMORY = "rocmsmi_utilization_memory"
     AMD_TEMPERATURE = "rocmsmi_temperature"
+    AMD_ECC = "rocmsmi_ecc_error_count"
     SM_CLOCK = "DCGM_FI_DEV_SM_CLOCK"
     MEM_CLOCK = "DCGM_FI_DEV_MEM_CLOCK"
     MEMORY_TEMP = "DCGM_FI_DEV_MEMORY_TEMP"
@@ -82,6 +88,32 @@ DEVICE_FAMILIES: Final = (
     _own(DeviceMetric.MEMORY, "Memory of a device."),
     _own(DeviceMetric.TEMPERATURE, "Temperature of a device."),
     _own(DeviceMetric.POWER, "Power that a device takes."),
+    _own(DeviceMetric.CLOCK, "Clock of an AMD GPU or an Ascend NPU; that of NVIDIA's has DCGM's name."),
+    Family(
+        DeviceMetric.REPLAYS,
+        Kind.COUNTER,
+        "Repeated transfers on PCI Express of an AMD GPU or an Ascend NPU; those of NVIDIA's have DCGM's name.",
+        _DEVICE_LABELS,
+    ),
+    Family(
+        DeviceMetric.PCIE_ERRORS,
+        Kind.COUNTER,
+        "Errors on PCI Express that the kernel counted of a device, by severity: `correctable`, `nonfatal` or `fatal`.",
+        (*_DEVICE_LABELS, "severity"),
+    ),
+    Family(
+        DeviceMetric.ECC,
+        Kind.COUNTER,
+        "Memory errors of an AMD GPU or an Ascend NPU, by type: `corrected` or `uncorrected`.",
+        (*_DEVICE_LABELS, "type"),
+    ),
+    Family(
+        DeviceMetric.HELD_DOWN,
+        Kind.GAUGE,
+        "Part of the time in which the clocks of an AMD GPU or an Ascend NPU were held down, from 0 to 1, by reason: "
+        "`heat`, `prochot` (the board's signal), `power`, `current` or `unknown`.",
+        (*_DEVICE_LABELS, "reason"),
+    ),
     Family(
         DeviceMetric.CONFIGURED,
         Kind.GAUGE,
@@ -119,6 +151,13 @@ DEVICE_FAMILIES: Final = (
     _job_exporter(DeviceMetric.AMD, "Use of an AMD GPU in percent (0 to 100)."),
     _job_exporter(DeviceMetric.AMD_MEMORY, "Used memory of an AMD GPU in percent of all."),
     _job_exporter(DeviceMetric.AMD_TEMPERATURE, "Temperature of an AMD GPU (edge sensor) in degrees Celsius."),
+    _job_exporter(
+        DeviceMetric.AMD_ECC,
+        "Memory errors of an AMD GPU since the driver was loaded, by type: `single` (corrected) or `double` (not).",
+        "node_name",
+        "minor_number",
+        "type",
+    ),
     _dcgm(DeviceMetric.SM_CLOCK, "Clock of the multiprocessors in MHz."),
     _dcgm(DeviceMetric.MEM_CLOCK, "Clock of the memory in MHz."),
     _dcgm(DeviceMetric.MEMORY_TEMP, "Temperature of the memory in degrees Celsius."),

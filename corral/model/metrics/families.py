@@ -77,8 +77,9 @@ _TABLE: Final = (
     Family(
         Metric.ENGINE_CERTIFICATE_END,
         Kind.GAUGE,
-        "When the certificate ends that the API of the engine's cluster shows, in seconds since 1970.",
-        ("engine",),
+        "When a certificate ends that the engine's cluster shows, in seconds since 1970: that of its `api`, or of the "
+        "`registry` of its own.",
+        ("engine", "of"),
     ),
     Family(
         Metric.AGENTS,

@@ -27,6 +27,7 @@ class NodeMetric(StrEnum):
     FILE_SYSTEM = "node_filesystem_size_bytes"
     FILE_SYSTEM_AVAILABLE = "node_filesystem_avail_bytes"
     FILE_SYSTEM_READ_ONLY = "node_filesystem_readonly"
+    FILE_SYSTEM_ERROR = "node_filesystem_device_error"
     LINK_DOWN = "node_network_carrier_down_changes_total"
     NETWORK_IN = "node_network_receive_bytes_total"
     NETWORK_OUT = "node_network_transmit_bytes_total"
@@ -36,6 +37,8 @@ class NodeMetric(StrEnum):
     PORT_DOWNED = "node_infiniband_link_downed_total"
     PORT_ERRORS = "node_infiniband_port_receive_errors_total"
     UNAME = "node_uname_info"
+    THROTTLED = "corral_node_throttled_seconds_total"
+    DISK_ERRORS = "corral_node_disk_errors_total"
     CLOCK = "node_timex_offset_seconds"
     CLOCK_IN_STEP = "node_timex_sync_status"
 
@@ -46,6 +49,10 @@ def _gauge(name: NodeMetric, meaning: str, *labels: str) -> Family:
 
 def _counter(name: NodeMetric, meaning: str, *labels: str) -> Family:
     return Family(name, Kind.COUNTER, meaning, labels, named_by=_EXPORTER)
+
+
+def _own(name: NodeMetric, meaning: str, *labels: str) -> Family:
+    return Family(name, Kind.COUNTER, meaning, labels)
 
 
 _FILE_SYSTEM: Final = ("device", "fstype", "mountpoint")
@@ -59,9 +66,14 @@ NODE_FAMILIES: Final = (
     _gauge(NodeMetric.MEMORY_CACHED, "Memory of cached files."),
     _counter(NodeMetric.DISK_READ, "Bytes read from a disk.", "device"),
     _counter(NodeMetric.DISK_WRITTEN, "Bytes written to a disk.", "device"),
-    _gauge(NodeMetric.FILE_SYSTEM, "Size of a file system on a disk.", *_FILE_SYSTEM),
+    _gauge(NodeMetric.FILE_SYSTEM, "Size of a file system on a disk or a server.", *_FILE_SYSTEM),
     _gauge(NodeMetric.FILE_SYSTEM_AVAILABLE, "What users may still write to a file system.", *_FILE_SYSTEM),
     _gauge(NodeMetric.FILE_SYSTEM_READ_ONLY, "1 if a file system cannot be written to, else 0.", *_FILE_SYSTEM),
+    _gauge(
+        NodeMetric.FILE_SYSTEM_ERROR,
+        "1 if a file system does not say how full it is, such as a server's that does not answer, else 0.",
+        *_FILE_SYSTEM,
+    ),
     _counter(NodeMetric.LINK_DOWN, "How often the link of a network interface went down.", "device"),
     _counter(NodeMetric.NETWORK_IN, "Bytes received by a network interface.", "device"),
     _counter(NodeMetric.NETWORK_OUT, "Bytes sent by a network interface.", "device"),
@@ -70,6 +82,18 @@ NODE_FAMILIES: Final = (
     _gauge(NodeMetric.PORT_STATE, "State of an RDMA port: 1 down, 2 init, 3 armed, 4 active.", "device", "port"),
     _counter(NodeMetric.PORT_DOWNED, "How often the link of an RDMA port failed.", "device", "port"),
     _counter(NodeMetric.PORT_ERRORS, "Packets with errors that an RDMA port received.", "device", "port"),
+    _own(
+        NodeMetric.THROTTLED,
+        "Seconds for which heat held the clocks of a processor package down, where Intel's processors count it.",
+        "package",
+    ),
+    _own(
+        NodeMetric.DISK_ERRORS,
+        "Errors that the kernel counted: `commands` to a SCSI or SATA disk that ended with an error, as some of `smartctl` "
+        "do on healthy disks, or errors of a `file-system` (ext4).",
+        "device",
+        "kind",
+    ),
     _gauge(NodeMetric.UNAME, "Always 1; the machine's name and kernel.", "nodename", "release", "machine"),
     _gauge(NodeMetric.CLOCK, "Offset of the machine's clock from its time source, as the kernel knows it."),
     _gauge(NodeMetric.CLOCK_IN_STEP, "1 if a time source keeps the machine's clock, else 0."),

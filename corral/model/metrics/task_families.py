@@ -39,6 +39,7 @@ class TaskMetric(StrEnum):
     COLLECTIONS = "corral_agent_collections_total"
     FAILURES = "corral_agent_failures_total"
     COST = "corral_agent_cpu_seconds_total"
+    CHECK = "corral_agent_check_failed"
 
 
 def _task(name: TaskMetric, meaning: str, labels: tuple[str, ...] = TASK_LABELS) -> Family:
@@ -79,4 +80,10 @@ TASK_FAMILIES: Final = (
     Family(TaskMetric.COLLECTIONS, Kind.COUNTER, "Rounds of a collector.", ("collector",)),
     Family(TaskMetric.FAILURES, Kind.COUNTER, "Rounds that failed; their series are missing.", ("collector",)),
     Family(TaskMetric.COST, Kind.COUNTER, "Processor time that a collector itself took.", ("collector",)),
+    Family(
+        TaskMetric.CHECK,
+        Kind.GAUGE,
+        "1 if a check script found a problem of the node, 0 if all is well; missing while it cannot tell.",
+        ("check",),
+    ),
 )

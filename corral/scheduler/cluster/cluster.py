@@ -21,7 +21,7 @@ from corral.scheduler.cluster.allocation import Allocation, DeviceFraction, Extr
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.future_record import FutureRecord
+from corral.scheduler.cluster.future_record import FutureRecord, Place
 from corral.scheduler.cluster.running_gang import RunningGang, RunningGangs
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.events import (
@@ -93,9 +93,13 @@ class Cluster:
         """Since when holdings at times to come are known."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
         self._ends_at: dict[JobId, float] = {}
+        self._allocations: dict[JobId, list[tuple[EngineIndex, Allocation]]] = {}
+        """The answers of `allocations` about all tasks; a cache."""
         self._seen: dict[str, Inventory] = {}
         self.refusals: dict[Hashable, list[Reason]] = {}
         """By gang shape, why it does not fit here; a cache that only the `emptied` copies use."""
+        self.room_checks: dict[Hashable, object] = {}
+        """By gang shape, how its room is told on these machines; a cache of `room_check`."""
         self._emptied: dict[tuple[bool, bool], Cluster] = {}
 
     def apply(self, event: ClusterEvent) -> None:
@@ -107,7 +111,7 @@ class Cluster:
             case NodesSeen(inventory=inventory):
                 if not self._see(inventory):
                     return
-                self._emptied = {}
+                self._forget_machines()
                 self.freed_count += 1
                 self.machine_revision += 1
             case EngineUnknown(engine=engine, reason=reason):
@@ -115,7 +119,7 @@ class Cluster:
                 if known is None or known.unknown:
                     return
                 known.set_unknown(reason or "the engine does not answer")
-                self._emptied = {}
+                self._forget_machines()
                 self.freed_count += 1
                 self.machine_revision += 1
             case GangPlaced():
@@ -136,10 +140,15 @@ class Cluster:
             case QueuesConfigured(queues=queues):
                 self._configure(QueueTree(queues).following(self.queues))
                 self._own()
-                self._emptied = {}
+                self._forget_machines()
                 self.freed_count += 1
                 self.machine_revision += 1
         self.revision += 1
+
+    def _forget_machines(self) -> None:
+        """Drop what was kept about the machines and the configuration."""
+        self._emptied = {}
+        self.room_checks = {}
 
     def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled | WorkReported | HistoryRecalled) -> bool:
         """Apply an event about running gangs, past usage or history; return whether it changed anything."""
@@ -169,10 +178,19 @@ class Cluster:
         return self._holds.get(job, {})
 
     def allocations(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Allocation]]:
-        """Return a job's holdings without some tasks, as (engine index, allocation) pairs; missing nodes are left out."""
+        """Return a job's holdings without some tasks, as (engine index, allocation) pairs; missing nodes are left out.
+
+        The list must not be changed.
+        """
+        known = None if without else self._allocations.get(job)
+        if known is not None:
+            return known
         holds = [hold for task, hold in self.holds(job).items() if task not in without]
-        found = [(self._engine_of(hold.node), hold) for hold in holds]
-        return [(at[0], _allocation(at[1], hold)) for at, hold in found if at is not None]
+        at_nodes = [(self._engine_of(hold.node), hold) for hold in holds]
+        found = [(at[0], _allocation(at[1], hold)) for at, hold in at_nodes if at is not None]
+        if found and not without:
+            self._allocations[job] = found
+        return found
 
     def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
         """Return for each node and device index the job and task that hold the device."""
@@ -253,6 +271,9 @@ class Cluster:
         """Return whether all indexes equal a rebuild from inventories and holdings, for tests and audits."""
         if not self.gangs.consistent():
             return False
+        kept_apart, self._allocations = self._allocations, {}
+        if any(self.allocations(job) != found for job, found in kept_apart.items()):
+            return False
         rebuilt = Cluster()
         for inventory in self._seen.values():
             rebuilt._index(inventory, self._holds)
@@ -331,6 +352,7 @@ class Cluster:
                 at = index.tree.position.get(hold.node)
                 if at is not None:
                     index.add(_allocation(at, hold))
+        self._allocations.clear()
         self.engines[inventory.engine] = index
         self.engines = dict(sorted(self.engines.items()))
 
@@ -338,11 +360,12 @@ class Cluster:
         request = event.request
         job = request.job
         tasks = self._holds.setdefault(job, {})
-        gang = self.gangs.by_job.get(job)
+        self._allocations.pop(job, None)
+        gang, places = self.gangs.by_job.get(job), set[Place]()
+        joins = gang is not None
         if gang is None:
             gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
-            self.future.note(event.ends_at)
         else:
             self.gangs.join(gang, request)
             self.future.note_early()
@@ -367,6 +390,9 @@ class Cluster:
                 gang.cells[key] = placed.cells
             if index is not None and allocation is not None:
                 index[0].add(allocation)
+                places.add((index[0].tree.engine, index[1]))
+        if not joins:
+            self.future.note(event.ends_at, places)
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
@@ -404,6 +430,7 @@ class Cluster:
         released = [(key, tasks.pop(key)) for key in keys if key in tasks]
         if not released:
             return False
+        self._allocations.pop(job, None)
         if at >= self._ends_at.get(job, FOREVER):
             self.future.note(-FOREVER)
         else:

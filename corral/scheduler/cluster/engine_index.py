@@ -53,14 +53,24 @@ class EngineIndex:
         self.journal: list[int] = []
         """The node positions that changed, for `Slots` to follow."""
         self.changes = 0
-        """Counts all changes; the journal holds the most recent ones."""
+        """Counts all changes but those that were undone; the journal holds the most recent ones.
+
+        `undo` takes it back: who keeps a count from within a trial must `look_again`.
+        """
+        self.undone = 0
+        """Counts what was undone without a trace in the journal; with `changes` it tells states apart."""
         self.engine_requests: dict[Hashable, EngineRequest] = {}
         """Requests translated for this engine, by shape; a cache."""
         self.views: list[MaskedIndex] = []
         """The views that owners of cells search."""
         self.seen_by: list[list[MaskedIndex]] = [[] for _ in nodes]
         """For each node position, the views that see any of its devices; they follow every change there."""
-        self._trail: list[tuple[Allocation, bool]] = []
+        self.trail: list[tuple[Allocation, bool]] = []
+        """What trials hold (True) and have released (False), in order."""
+        self.followers: dict[Slots, None] = {}
+        """The slots that have followed a change of the trail."""
+        self._interrupted = False
+        """Whether the journal has other entries between those of the trail."""
         self.placing: Placing | None = None
         """Which node with room comes first, if not the tightest."""
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
@@ -71,6 +81,11 @@ class EngineIndex:
         """The states of nodes by which ranks are kept; a view of the engine has none."""
         self._recent: Slots | None = None
         """The last answer of `slots`; the same shape is mostly asked for again."""
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Return what is another one after each change, and after changes that were undone."""
+        return self.changes, self.undone
 
     def slots(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Slots:
         """Return the up-to-date room for blocks of `size` tasks of a shape."""
@@ -83,6 +98,8 @@ class EngineIndex:
             while len(known) >= _MOST_SLOTS:
                 del known[next(iter(known))]
             found = slots_for(self, shape, size, depth, self.placing)
+            if self.trail:
+                self.followers[found] = None
         found = found.sync(self) if self.placing is None else found.ranked_by(self, self.placing)
         known[key] = self._recent = found
         return found
@@ -111,33 +128,68 @@ class EngineIndex:
 
     def take(self, allocation: Allocation) -> None:
         """Hold an allocation; it can be undone with `undo`."""
-        self._trail.append((allocation, True))
-        self.add(allocation)
+        self.trail.append((allocation, True))
+        self._hold(allocation)
+        self._changed(allocation.at)
 
     def lift(self, allocation: Allocation) -> None:
         """Release an allocation; it can be undone with `undo`."""
-        self._trail.append((allocation, False))
-        self.remove(allocation)
+        self.trail.append((allocation, False))
+        self._release(allocation)
+        self._changed(allocation.at)
 
     def taken(self, mark: int) -> list[Allocation]:
         """Return the allocations held since the mark."""
-        return [allocation for allocation, added in self._trail[mark:] if added]
+        return [allocation for allocation, added in self.trail[mark:] if added]
 
     def mark(self) -> int:
         """Return a point to `undo` to."""
-        return len(self._trail)
+        return len(self.trail)
 
     def undo(self, mark: int) -> None:
-        """Undo every `take` and `lift` since the mark."""
-        while len(self._trail) > mark:
-            allocation, added = self._trail.pop()
+        """Undo every `take` and `lift` since the mark.
+
+        The journal forgets them, too: of all slots only those that followed one of them look at its node again.
+        """
+        trail = self.trail
+        count = len(trail) - mark
+        if count <= 0:
+            return
+        nodes = list[int]()
+        while len(trail) > mark:
+            allocation, added = trail.pop()
+            nodes.append(allocation.at)
             if added:
-                self.remove(allocation)
+                self._release(allocation)
             else:
-                self.add(allocation)
+                self._hold(allocation)
+        if self._interrupted or self.views or self.placing is not None or count > len(self.journal):
+            for at in nodes:
+                self._changed(at)
+            self._interrupted = bool(trail)
+        else:
+            self.changes, self.undone = self.changes - count, self.undone + 1
+            del self.journal[-count:]
+            for slots in self.followers:
+                slots.look_again(nodes, self.changes)
+            if self.states is not None:
+                self.states.look_again(nodes, self.changes)
+        if not trail:
+            self.followers.clear()
 
     def add(self, allocation: Allocation) -> None:
         """Hold an allocation, without a record for `undo`."""
+        self._interrupted = bool(self.trail)
+        self._hold(allocation)
+        self._changed(allocation.at)
+
+    def remove(self, allocation: Allocation) -> None:
+        """Release an allocation, without a record for `undo`."""
+        self._interrupted = bool(self.trail)
+        self._release(allocation)
+        self._changed(allocation.at)
+
+    def _hold(self, allocation: Allocation) -> None:
         at = allocation.at
         self.held[at] |= allocation.devices
         self.free[at] &= ~allocation.devices
@@ -149,10 +201,8 @@ class EngineIndex:
             self._add_extra(at, allocation.extra)
         if at in self.tree.slice_conflicts:
             self.free[at] = self._free(at)
-        self._changed(at)
 
-    def remove(self, allocation: Allocation) -> None:
-        """Release an allocation, without a record for `undo`."""
+    def _release(self, allocation: Allocation) -> None:
         at = allocation.at
         self.held[at] &= ~allocation.devices
         if self.usable[at]:
@@ -165,7 +215,6 @@ class EngineIndex:
             self._remove_extra(at, allocation.extra)
         if at in self.tree.slice_conflicts:
             self.free[at] = self._free(at)
-        self._changed(at)
 
     def may_add(self, allocation: Allocation) -> bool:
         """Return whether the allocation's whole devices are unused and its device parts have room."""
@@ -324,7 +373,8 @@ class EngineIndex:
         twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
         twin.views, twin.seen_by = [], [[] for _ in self.free]
         twin.engine_requests = dict(self.engine_requests)
-        twin.journal, twin._trail = self.journal[:], self._trail[:]
+        twin.journal, twin.trail, twin.undone = self.journal[:], self.trail[:], self.undone
+        twin.followers, twin._interrupted = {}, bool(self.trail)
         twin._slots, twin._recent = {key: slots.copy() for key, slots in self._slots.items()}, None
         twin._ranked = {key: slots.copy() for key, slots in self._ranked.items()}
         twin.placing, twin._ranked_by = self.placing, self._ranked_by

@@ -23,7 +23,9 @@ class MaskedIndex(EngineIndex):
         """By node position, the visible devices."""
         self.free = [0] * len(base.free)
         self.journal: list[int] = []
-        self.changes = 0
+        self.changes = self.undone = 0
+        self.trail: list[tuple[Allocation, bool]] = []  # changes are the engine's
+        self.followers: dict[Slots, None] = {}
         self.views: list[MaskedIndex] = []
         self.seen_by: list[list[MaskedIndex]] = []
         self.engine_requests: dict[Hashable, EngineRequest] = {}

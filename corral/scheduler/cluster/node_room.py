@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE, part_of
@@ -92,22 +92,31 @@ class NodeStates:
         self._known: dict[Hashable, int] = {}
         self._next = 0
         self._cursor = 0
+        self._again: set[int] = set()
+        """The nodes to be numbered again, because changes were undone that it has followed."""
 
     def sync(self, index: EngineIndex) -> list[int]:
         """Return the numbers by node position, after those that changed since the last call were numbered anew."""
         numbers, begun = self._numbers, index.changes - len(index.journal)
         if not numbers or self._cursor < begun:
             self._numbers = numbers = [self._number(index, at) for at in range(len(index.free))]
-        elif self._cursor != index.changes:
-            for at in set(index.journal[self._cursor - begun :]):
+        elif self._cursor != index.changes or self._again:
+            for at in self._again.union(index.journal[self._cursor - begun :]):
                 numbers[at] = self._number(index, at)
         self._cursor = index.changes
+        self._again.clear()
         return numbers
+
+    def look_again(self, nodes: Sequence[int], changes: int) -> None:
+        """Take back that it followed changes of these nodes, all made after the count was `changes`."""
+        if self._cursor > changes:
+            self._cursor = changes
+            self._again.update(nodes)
 
     def _number(self, index: EngineIndex, at: int) -> int:
         state: Hashable = (index.cpu[at], index.tree.alike[at], index.free[at])
         if shared := index.shared.at.get(at):
-            state = (state, index.shareable(at), *shared.items())
+            state = (state, index.shareable(at), *sorted(shared.items()))  # what was undone may change their order
         found = self._known.get(state)
         if found is None:
             if len(self._known) >= _MOST_NUMBERED:
@@ -124,7 +133,7 @@ class NodeStates:
         """Return an independent copy, which gives the same numbers to what is known now."""
         twin = NodeStates()
         twin._numbers, twin._known = self._numbers[:], dict(self._known)
-        twin._next, twin._cursor = self._next, self._cursor
+        twin._next, twin._cursor, twin._again = self._next, self._cursor, set(self._again)
         return twin
 
 

@@ -11,6 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE
 from corral.model.requests import DeviceRequest, GangRequest
 from corral.scheduler.events import Checkpointed, GangPlaced, TasksLeaving
+from corral.scheduler.placement.shape import gang_shape
 
 
 class RunningGang:
@@ -142,19 +143,24 @@ class RunningGangs:
         """The gangs with terminating tasks."""
         self._asked: Counter[Asked] | None = None
         """The answer of `asked`; None until somebody needs it."""
+        self._by_shape: dict[Hashable, dict[JobId, RunningGang]] | None = None
+        """The answer of `by_shape`; None until somebody needs it."""
 
     def add(self, gang: RunningGang) -> None:
         """Add a gang that now holds resources."""
         self.by_job[gang.job] = gang
         self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
         self._count(gang, 1)
+        self._index_shape(gang)
         self._index_elastic(gang)
 
     def join(self, gang: RunningGang, request: GangRequest) -> None:
         """Merge the request of newly placed tasks into that of their gang."""
         self._count(gang, -1)
+        self._forget_shape(gang)
         gang.join(request)
         self._count(gang, 1)
+        self._index_shape(gang)
         self._index_elastic(gang)
 
     def asked(self) -> Mapping[Asked, int]:
@@ -178,6 +184,32 @@ class RunningGangs:
             if not self._asked[key]:
                 del self._asked[key]
 
+    def by_shape(self) -> Mapping[Hashable, Mapping[JobId, RunningGang]]:
+        """Return the gangs with a known request by the shape of it.
+
+        The first call looks at all gangs. From then on each change of a gang is noted, in O(roles).
+        """
+        if self._by_shape is None:
+            self._by_shape = {}
+            for gang in self.by_job.values():
+                self._index_shape(gang)
+        return self._by_shape
+
+    def _index_shape(self, gang: RunningGang) -> None:
+        if self._by_shape is None or gang.request is None:
+            return
+        if gang.shape is None:
+            gang.shape = gang_shape(gang.request)
+        self._by_shape.setdefault(gang.shape, {})[gang.job] = gang
+
+    def _forget_shape(self, gang: RunningGang) -> None:
+        if self._by_shape is None or gang.request is None:
+            return
+        alike = self._by_shape[gang.shape]
+        del alike[gang.job]
+        if not alike:
+            del self._by_shape[gang.shape]
+
     def _index_elastic(self, gang: RunningGang) -> None:
         if gang.elastic:
             self.elastic.setdefault(gang.queue, {})[gang.job] = gang
@@ -186,6 +218,7 @@ class RunningGangs:
         """Remove a gang that holds nothing any more."""
         del self.by_job[gang.job]
         self._count(gang, -1)
+        self._forget_shape(gang)
         self.leaving.discard(gang.job)
         if self.elastic.get(gang.queue, {}).pop(gang.job, None) and not self.elastic[gang.queue]:
             del self.elastic[gang.queue]
@@ -226,11 +259,11 @@ class RunningGangs:
                 yield from (gang for gang in gangs.values() if gang.stays)
 
     def consistent(self) -> bool:
-        """Return whether `asked` equals a new count, for tests and audits."""
+        """Return whether `asked` and `by_shape` equal those of a new index, for tests and audits."""
         fresh = RunningGangs()
         for gang in self.by_job.values():
             fresh.add(gang)
-        return fresh.asked() == self.asked()
+        return fresh.asked() == self.asked() and fresh.by_shape() == self.by_shape()
 
     def copy(self) -> RunningGangs:
         """Return an independent copy."""

@@ -52,7 +52,7 @@ class Limits:
         """The node positions where tasks of the job already run."""
         self.spots = spots
         """The spots of the search so far; the list grows during the search."""
-        self._seen = -1
+        self._seen = (-1, -1)
         self._caps: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def own(self) -> Counter[int]:
@@ -61,7 +61,7 @@ class Limits:
 
     def caps(self) -> NDArray[np.int64]:
         """Return by node position how many more tasks are allowed."""
-        if self._seen == self.index.changes:
+        if self._seen == self.index.state:
             return self._caps
         index, sharing, own = self.index, self.ask.sharing, self.own()
         caps = np.full(len(index.free), _ANY, dtype=np.int64)
@@ -74,7 +74,7 @@ class Limits:
             caps[list(own)] = 0
         for start, end in self._kept_apart():
             caps[start:end] = 0
-        self._caps, self._seen = caps, index.changes
+        self._caps, self._seen = caps, index.state
         return caps
 
     def _kept_apart(self) -> Iterator[tuple[int, int]]:
@@ -108,14 +108,14 @@ class LimitedSlots:
         self.slots = slots
         self.limits = limits
         self.shape, self.size, self.depth, self.masks = slots.shape, slots.size, slots.depth, slots.masks
-        self._seen = -1
+        self._seen = (-1, -1)
         self.room: NDArray[np.int64] = slots.room
         self.totals: list[NDArray[np.int64]] = []
         self.sync(limits.index)
 
     def sync(self, index: EngineIndex) -> LimitedSlots:
         """Update the room of nodes that changed since the last call."""
-        if self._seen == index.changes:
+        if self._seen == index.state:
             return self
         self.slots.sync(index)
         caps = self.limits.caps()
@@ -125,7 +125,7 @@ class LimitedSlots:
                 self.room[at] = self.measure(index, at)
         self.totals = [np.add.reduceat(self.room, level.starts) for level in index.tree.cells[:-1]]
         self.totals.append(self.room)
-        self._seen = index.changes
+        self._seen = index.state
         return self
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE) -> int:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
 
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.future_record import Place
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.trial import Trial
+
+_MOST: Final = 256
+"""The most shapes whose checks are kept: their slots come on top of those that an index keeps."""
+_UNKNOWN: Final = object()
 
 
 class RoomCheck:
@@ -26,11 +34,38 @@ class RoomCheck:
 
     def __call__(self) -> bool:
         """Return whether the gang would be placed now, at least with its minimum."""
-        return any(_most(index, slots, depth) >= self._least for index, slots, depth in self._totals)
+        for index, slots, depth in self._totals:  # noqa: SIM110 - a generator takes longer
+            if slots.sync(index).most(depth) >= self._least:
+                return True
+        return False
+
+    def places(self) -> frozenset[Place]:
+        """Return the nodes with room for a task of the gang now."""
+        return frozenset(
+            (index.tree.engine, at)
+            for index, slots, _ in self._totals
+            for at in np.flatnonzero(slots.sync(index).room).tolist()
+        )
 
 
 def room_check(trial: Trial, request: GangRequest, shape: Hashable) -> RoomCheck | None:
-    """Return the check of a gang's room; None if only the search can tell."""
+    """Return the check of a gang's room; None if only the search can tell. It is kept until machines change."""
+    for index in trial.cluster.engines.values():
+        if index.placing is not None:
+            return _made(trial, request, shape)  # by slots that are in the order of the policy's part
+    known = trial.cluster.room_checks
+    found = known.get(shape, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = _made(trial, request, shape)
+        if not request.tags:  # with tags it may depend on the gangs that run
+            if len(known) >= _MOST:
+                known.clear()
+            known[shape] = found
+    assert found is None or isinstance(found, RoomCheck)
+    return found
+
+
+def _made(trial: Trial, request: GangRequest, shape: Hashable) -> RoomCheck | None:
     if not request.goes_anywhere:
         return None
     totals: list[tuple[EngineIndex, Slots, int]] = []
@@ -58,9 +93,3 @@ def _tells(index: EngineIndex, ask: EngineRequest) -> bool:
     inside = max(ask.required, part.required) > index.tree.node_depth
     blocks = part.group_size > 1 or part.group_depth > index.tree.node_depth
     return ask.plain and not (inside or blocks or part.shape.share is not None or limited(index, ask))
-
-
-def _most(index: EngineIndex, slots: Slots, depth: int) -> int:
-    """Return the most tasks that one cell at a depth holds."""
-    totals = slots.sync(index).totals[depth]
-    return int(totals[0] if len(totals) == 1 else totals.max())

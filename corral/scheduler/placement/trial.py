@@ -18,6 +18,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_fraction import unenforced
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.future_record import Place
 from corral.scheduler.placement.engine_request import EngineRequest, translate
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
@@ -32,14 +33,24 @@ Placer = Callable[["Trial", GangRequest], Placement | None]
 """Places a gang in a trial; returns None if it does not fit."""
 
 
+_End = tuple[float, JobId] | tuple[float, EngineIndex, list[Allocation]]
+
+
+def _time(ending: _End) -> float:
+    return ending[0]
+
+
 class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Allocation]]]]):
     """The known ends and the resources that each frees, soonest first, looked up lazily."""
 
     def __init__(self, cluster: Cluster, placed: Sequence[tuple[float, EngineIndex, list[Allocation]]]) -> None:
         self._cluster = cluster
-        self._ends: Sequence[tuple[float, JobId] | tuple[float, EngineIndex, list[Allocation]]] = cluster.ends
+        self._ends: Sequence[_End] = cluster.ends
         if placed:
-            self._ends = sorted([*placed, *cluster.ends], key=lambda ending: ending[0])
+            ends: list[_End] = [*cluster.ends]
+            for ending in reversed(placed):  # of equal times the first one placed comes first
+                ends.insert(bisect_left(ends, ending[0], key=_time), ending)
+            self._ends = ends
         self._freed: dict[int, list[tuple[EngineIndex, Allocation]]] = {}
 
     def __len__(self) -> int:
@@ -47,11 +58,11 @@ class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Allocation]]]]):
 
     def until(self, time: float) -> list[tuple[float, list[tuple[EngineIndex, Allocation]]]]:
         """Return the ends up to a time."""
-        return self[: bisect_right(self._ends, time, key=lambda ending: ending[0])]
+        return self[: bisect_right(self._ends, time, key=_time)]
 
     def count_before(self, time: float) -> int:
         """Return how many ends are before a time."""
-        return bisect_left(self._ends, time, key=lambda ending: ending[0])
+        return bisect_left(self._ends, time, key=_time)
 
     @overload
     def __getitem__(self, at: int) -> tuple[float, list[tuple[EngineIndex, Allocation]]]: ...
@@ -94,6 +105,12 @@ class Trial:
     def untouched(self) -> bool:
         """Return whether the cluster is as it was when the trial began."""
         return self._marks == self.marks() and self._bound == self._bindings()
+
+    @property
+    def touched(self) -> set[Place]:
+        """Return the nodes on which something is held or released otherwise than when the trial began."""
+        engines = self.cluster.engines
+        return {(name, each.at) for name, mark in self._marks.items() for each, _ in engines[name].trail[mark:]}
 
     def _bindings(self) -> dict[str, int]:
         return {name: cells.mark() for name, cells in self.cluster.ownership.cells.items()}

@@ -10,6 +10,7 @@ import msgspec
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
+from corral.scheduler.policy.gavel.demand import MOST_SECONDS
 from corral.scheduler.policy.grades import grade
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.market import Market, Trader
@@ -30,11 +31,13 @@ class Forecast(NamedTuple):
     age: float
     """Since its submission."""
     left: float
-    """The service that it still needs, above 0."""
+    """The service that it still needs, above 0; at most ten years, as programs report any fraction as their progress."""
     fair: float
     """From its submission to its fair finish."""
     share: float
     """The part of the time for which an equal share lets it run, above 0 to 1."""
+    done: float
+    """The part of its work that is done, from 0 to 1: as reported, else by the service received."""
 
     @property
     def rho(self) -> float:
@@ -43,11 +46,13 @@ class Forecast(NamedTuple):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """What the market decided; it is followed until the jobs change, at least for a round."""
+    """What was decided about the next rounds; it is followed until the jobs change, at least for a round."""
 
     made_at: float
     ranks: Mapping[JobId, tuple[float, float]]
     """The class of each job, and its place in it, lowest first."""
+    rounds: Mapping[JobId, int] = {}
+    """The rounds in which each job is to run, as bits (`PlannedFairness`): bit r is round r. The market says none."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +83,17 @@ class FutureFairness:
 
     def prepare(self, gangs: Sequence[GangRequest], devices: float, history: History, now: float) -> object:
         """Return the decision that is followed now: the one before, or a new one."""
-        before, jobs = history.prepared, {gang.job for gang in gangs}
-        if isinstance(before, Schedule):
-            followed = self.followed if before.ranks.keys() == jobs else 1
-            if 0 <= now - before.made_at < followed * self.round_seconds:
-                return before
-        traders = [self._trader(self.forecast(gang, devices, len(gangs), history, now)) for gang in gangs]
-        needed = Market(devices, self.rounds, self.round_seconds).needed_rounds(traders)
-        ranks = {
-            gang.job: self._rank(trader, rounds, devices)
-            for gang, trader, rounds in zip(gangs, traders, needed, strict=True)
-        }
-        return Schedule(now, ranks)
+        before = history.prepared
+        if isinstance(before, Schedule) and not before.rounds and self.follows(before, gangs, now):
+            return before
+        forecasts = [self.forecast(gang, devices, len(gangs), history, now) for gang in gangs]
+        ranks = self._market_ranks(forecasts, devices)
+        return Schedule(now, {gang.job: rank for gang, rank in zip(gangs, ranks, strict=True)})
+
+    def follows(self, before: Schedule, gangs: Sequence[GangRequest], now: float) -> bool:
+        """Return whether a decision still holds: for `followed` rounds, or for one if jobs came or went since."""
+        followed = self.followed if before.ranks.keys() == {gang.job for gang in gangs} else 1
+        return 0 <= now - before.made_at < followed * self.round_seconds
 
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the job's class, its place in it, and the submission time."""
@@ -104,7 +108,8 @@ class FutureFairness:
     def forecast(self, gang: GangRequest, devices: float, count: int, history: History, now: float) -> Forecast:
         """Return what is predicted of a job, one of `count` in the system."""
         known = history.of(gang.job, now)
-        left = predicted_seconds(gang, known, self.unknown_seconds)
+        left = min(MOST_SECONDS, predicted_seconds(gang, known, self.unknown_seconds))
+        done = known.service_seconds / (known.service_seconds + left) if known.progress is None else known.progress
         crowd = 0.9 * history.contention.mean(gang.submitted_at, now) + 0.1 * count
         return Forecast(
             devices=int(device_count(gang)),
@@ -112,7 +117,14 @@ class FutureFairness:
             left=left,
             fair=(known.service_seconds + left) * max(1.0, crowd / max(1.0, devices)),
             share=min(1.0, max(1.0, devices) / count),
+            done=min(1.0, done),
         )
+
+    def _market_ranks(self, forecasts: Sequence[Forecast], devices: float) -> list[tuple[float, float]]:
+        """Return the class of each job in the market, and its place in it, lowest first."""
+        traders = [self._trader(each) for each in forecasts]
+        needed = Market(devices, self.rounds, self.round_seconds).needed_rounds(traders)
+        return [self._rank(trader, rounds, devices) for trader, rounds in zip(traders, needed, strict=True)]
 
     def _rank(self, trader: Trader, rounds: int, devices: float) -> tuple[float, float]:
         """Return the class of a job that needs so many rounds, and its place in it.

@@ -32,6 +32,7 @@ from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, JointOrder, Order, PriorityOrder
 from corral.scheduler.policy.place import Place, Tightest
+from corral.scheduler.policy.planned_fairness import PlannedFairness
 from corral.scheduler.policy.policy import BUILT_IN, Policy
 from corral.scheduler.policy.preempt import Preempt
 from corral.scheduler.policy.service_orders import (
@@ -57,6 +58,7 @@ ORDERS: Final[dict[str, Order]] = {
     "gittins": GittinsIndex(),
     "finish-time-fairness": FinishTimeFairness(),
     "shockwave": FutureFairness(),
+    "shockwave-program": PlannedFairness(),
     "gandiva-fair": GandivaFair(),
     "smallest-first": SmallestFirst(),
     "largest-first": LargestFirst(),
@@ -75,7 +77,8 @@ ALLOTS: Final[dict[str, Allot]] = {
 }
 """The built-in *allot* parts by name."""
 SHARES: Final = tuple(name for name, part in ALLOTS.items() if isinstance(part, TimeShares | AlloX))
-"""The *allot* parts that are a policy by themselves, and need scipy."""
+"""The *allot* parts that are a policy by themselves."""
+_NEED_SCIPY: Final = frozenset({*SHARES, *(name for name, part in ORDERS.items() if isinstance(part, PlannedFairness))})
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
 PLACES: Final[dict[str, Place]] = {
@@ -100,6 +103,7 @@ def find_policy(name: str = "fair") -> Policy:
     if name in SHARES:
         return Policy(name, ArrivalOrder(), allot=find_allot(name))
     if name in ORDERS:
+        _check_scipy(name)
         return replace(BUILT_IN["priority"], name=name, order=ORDERS[name])
     found = _installed(name)
     if isinstance(found, Policy):
@@ -115,8 +119,7 @@ def find_allot(name: str) -> Allot:
     Raises InvalidInput if there is none, or if it cannot be loaded.
     """
     if name in ALLOTS:
-        if name in SHARES and find_spec("scipy") is None:
-            raise InvalidInput("no-scipy", f"The policy {name} needs scipy: pip install 'corral[policies]'.")
+        _check_scipy(name)
         return ALLOTS[name]
     found = _installed(name)
     if not _is_part("allot", found):
@@ -160,6 +163,12 @@ def with_part(policy: Policy, name: str) -> Policy:
     if name in PREEMPTS or not (name in PLACES or _is_part("place", _installed(name))):
         return replace(policy, preempt=find_preempt(name), preemption=True)
     return replace(policy, place=find_place(name))
+
+
+def _check_scipy(name: str) -> None:
+    """Raise InvalidInput if a built-in policy or part needs scipy, and that is not installed."""
+    if name in _NEED_SCIPY and find_spec("scipy") is None:
+        raise InvalidInput("no-scipy", f"The policy {name} needs scipy: pip install 'corral[policies]'.")
 
 
 @cache

@@ -12,7 +12,7 @@ from math import inf
 from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.running_gang import RunningGang, joined
+from corral.scheduler.cluster.running_gang import joined
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.policy.size_targets import SizeTargets
@@ -47,16 +47,19 @@ class Migrations:
         gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
         head, helpful, most = self._only_room(request), self._helpful, ask[0]
         movers = []
-        for gang in self._cluster.gangs.by_job.values():
-            if gang.request is None or 2 * gang.amounts[0] > most:
-                continue
-            helps = helpful.get(gang.shape)
-            if helps is None:
-                helps = self._may_help(gang, gang.request, head)
-            if helps and gang.cost(self._now) < gain:
-                victim = self._preemption.view.whole(gang, Rule.CONSOLIDATION)
-                if victim is not None:
-                    movers.append(victim)
+        for shape, gangs in self._cluster.gangs.by_shape().items():
+            helps = helpful.get(shape)
+            for gang in gangs.values():
+                if gang.request is None or 2 * gang.amounts[0] > most:
+                    continue
+                if helps is None:
+                    helps = helpful[shape] = self._may_help(gang.request, shape, head)
+                if not helps:
+                    break
+                if gang.cost(self._now) < gain:
+                    victim = self._preemption.view.whole(gang, Rule.CONSOLIDATION)
+                    if victim is not None:
+                        movers.append(victim)
         if not movers:
             return ()
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
@@ -84,18 +87,12 @@ class Migrations:
         """Return whether a gang may free more places of the head's shape than it takes elsewhere."""
         return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
-    def _may_help(self, gang: RunningGang, request: GangRequest, head: TaskShape | None) -> bool:
-        """Return whether a second gang of this shape would fit and its move could help the head; cached per shape.
+    def _may_help(self, request: GangRequest, shape: Hashable, head: TaskShape | None) -> bool:
+        """Return whether a second gang of this shape would fit and its move could help the head.
 
         Where room cannot be told from the totals, it is assumed.
         """
-        shape = gang.shape
-        if shape is None:
-            shape = gang.shape = gang_shape(request)
-        if shape not in self._helpful:
-            helps = self._makes_room(request, head) and has_room(self._preemption.trial, request, shape) is not False
-            self._helpful[shape] = helps
-        return self._helpful[shape]
+        return self._makes_room(request, head) and has_room(self._preemption.trial, request, shape) is not False
 
     def _free_devices(self) -> int:
         """Return the number of free devices, from the cached room for tasks of one device."""

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 
 from corral.scheduler.policy.order import QueueKey, rank
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.queues.group_lists import GroupList
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
 from corral.scheduler.queues.waiting_queue import Finding, Group
 
@@ -25,11 +26,14 @@ class QueueOrder:
     Under other policies the order alone decides.
     """
 
-    def __init__(self, groups: Iterable[Group], queues: QueueTree, now: float, policy: Policy) -> None:
-        self.groups = list(groups)
+    def __init__(self, groups: GroupList | Iterable[Group], queues: QueueTree, now: float, policy: Policy) -> None:
+        listed = groups if isinstance(groups, GroupList) else GroupList(groups)
+        self.groups = listed.groups
         self._queues = queues
         self._now = now
         self._heaps: dict[str, list[Item]] = {}
+        self._behind: dict[int, tuple[tuple[int, ...], int]] = {}
+        """By group in a heap, the run of its user's groups, and where in it those begin that are not in a heap yet."""
         self._below: dict[str, int] = {}
         """For each queue, the number of groups left in it and the queues below it."""
         self._standings: dict[str, tuple[int, float]] = {}
@@ -38,7 +42,7 @@ class QueueOrder:
         self._closed: dict[Finding, float] = {}
         """What all gangs but those of `_looked_at` are refused for until something changes, if they take longer than this
         many seconds."""
-        self._kinds = len({group.finding for group in self.groups})
+        self._kinds = listed.kinds
         self._closed_anew = False
         """Whether something was closed since it was looked whether any group is left."""
         self._looked_at: set[int] = set()
@@ -46,31 +50,41 @@ class QueueOrder:
         self._charged: set[tuple[str, str]] = set()
         """The queues and users whose usage has changed, so that items may have an older one."""
         several = policy.fair and len(self.groups) > 1
-        self._fair = several and len({group.queue for group in self.groups}) > 1
-        self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
-        leads = [group.lead for group in self.groups]
-        self.one_turn = not any(lead.turned for lead in leads)
-        """Whether no gang has a turn of its own."""
+        self._fair = several and listed.several_queues
+        self._by_user = several and policy.fair_users and listed.several_users
         if self._by_user:
-            uses = self._uses = queues.user_standings({group.holder for group in self.groups}, now)
-            items = [
-                (lead.rank, uses[group.holder], group.keys[0], at, 0)
-                for at, (group, lead) in enumerate(zip(self.groups, leads, strict=True))
-            ]
+            turns = listed.turns()
+            self.one_turn = not any(each.turned for each in turns.values())
+            """Whether no gang has a turn of its own."""
+            self._uses = queues.user_standings(turns, now)
+            items = [self._first_of(run, 0) for each in turns.values() for run in each.runs]
         else:
+            leads = [group.lead for group in self.groups]
+            self.one_turn = not any(lead.turned for lead in leads)
             items = [
                 (lead.rank, 0.0, group.keys[0], at, 0)
                 for at, (group, lead) in enumerate(zip(self.groups, leads, strict=True))
             ]
         if self._fair:
             for item in items:
-                name = self.groups[item[3]].queue
+                name, run = self.groups[item[3]].queue, self._behind.get(item[3])
                 self._heaps.setdefault(name, []).append(item)
-                self._count(name, 1)
+                self._count(name, len(run[0]) if run is not None else 1)
         elif items:
             self._heaps[""] = items
         for heap in self._heaps.values():
             heapify(heap)
+
+    def _first_of(self, run: tuple[int, ...], begin: int) -> Item:
+        """Return the first gang of a group of one user's; the groups behind it in the run follow once it is taken.
+
+        Until then they come after it, as they have the same rank and user.
+        """
+        at = run[begin]
+        if begin + 1 < len(run):
+            self._behind[at] = (run, begin + 1)
+        group = self.groups[at]
+        return (group.lead.rank, self._use(group.holder), group.keys[0], at, 0)
 
     def _queue(self, at: int) -> str:
         return self.groups[at].queue if self._fair else ""
@@ -121,11 +135,14 @@ class QueueOrder:
     def _first_open(self, heap: list[Item], name: str) -> tuple[int, int, QueueKey | None] | None:
         """Take the groups of a queue in order up to one that is not closed; None if all of them are."""
         charged, closed, groups = self._charged if self._by_user else (), self._closed, self.groups
+        behind = self._behind
         while heap:
             level, use, key, at, first = heappop(heap)
             if charged and (holder := groups[at].holder) in charged and (now := self._use(holder)) != use:
                 heappush(heap, (level, now, key, at, first))
                 continue
+            if at in behind:
+                heappush(heap, self._first_of(*behind.pop(at)))
             if self._fair:
                 self._count(name, -1)
             longest = closed.get(groups[at].finding) if closed else None
@@ -142,7 +159,10 @@ class QueueOrder:
                 longest = closed[group.finding]
                 if 0 < longest >= group.lead.shortest or (looked_at and item[3] in looked_at):
                     return False
-        return True
+        if not any(closed.values()):
+            return True  # of the groups behind others none was looked at
+        waiting = (groups[at] for run, begin in self._behind.values() for at in run[begin:])
+        return not any(0 < closed[group.finding] >= group.lead.shortest for group in waiting)
 
     def crowded(self, at: int, first: int) -> bool:
         """Return whether another queue or user may come first as soon as one gang of the group is placed."""

@@ -26,6 +26,7 @@ from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.policy.faults import PartFailed, key_of
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.order import Order, PriorityOrder, QueueKey, rank
+from corral.scheduler.queues.group_lists import GroupLists
 from corral.scheduler.queues.queue_tree import limiting
 
 
@@ -212,6 +213,10 @@ class Queue:
         self.revision = 0
         """Counts the applied events."""
         self.groups: dict[Hashable, Group] = {}
+        self._lists: GroupLists | None = None
+        """The groups as plans read them; None until the next plan."""
+        self._growing = 0
+        """The groups of growth of running gangs."""
         self.unexplained = False
         """Whether nobody asks why gangs wait, as in a simulation: then plans report no reasons, and no times of return."""
         self.about: JobId | None = None
@@ -270,6 +275,25 @@ class Queue:
     def one_asks(self) -> bool:
         """Return whether at most one job asks why it waits, so that plans need not say when evicted gangs return."""
         return self.unexplained or self.about is not None
+
+    @property
+    def lists(self) -> GroupLists:
+        """Return the groups as plans read them."""
+        if self._lists is None:
+            self._lists = GroupLists(self.groups.values())
+        return self._lists
+
+    @property
+    def grows(self) -> bool:
+        """Return whether growth of running gangs waits."""
+        return bool(self._growing)
+
+    @property
+    def starting(self) -> int:
+        """Return how many gangs wait to start, and not to grow."""
+        if self._growing or self.about is not None:  # a copy about one job has of equal gangs only the first ones
+            return sum([len(group.entries) for group in self.groups.values() if group.starts])
+        return len(self._keys)
 
     def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
         """Return the waiting gangs of a job."""
@@ -340,7 +364,8 @@ class Queue:
     def _rearrange(self) -> None:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
         self.memory, self._ranked = None, -1
-        self.groups, self._keys, self._jobs, self._turns = {}, [], {}, None
+        self.groups, self._lists, self._keys, self._jobs, self._turns = {}, None, [], {}, None
+        self._growing = 0
         self._findings = {}
         for request in requests:
             self._insert(request)
@@ -361,7 +386,7 @@ class Queue:
             group.sort(by_group[name])
             group.fresh = {renamed[key] for key in group.fresh}
         self._keys = sorted(keys)
-        self._turns, self._ranked = None, -1
+        self._lists, self._turns, self._ranked = None, None, -1
 
     def fork(self) -> Queue:
         """Return an independent copy, including the planning cache; events applied to one do not affect the other."""
@@ -404,7 +429,7 @@ class Queue:
         twin = Queue()
         twin._order, twin._limited = self._order, self._limited
         twin._by_user, twin._by_duration = self._by_user, self._by_duration
-        twin.history, twin._now = self.history, self._now
+        twin.history, twin._now, twin._growing = self.history, self._now, self._growing
         twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
         twin.memory, twin.unexplained, twin.about = copy(self.memory), self.unexplained, self.about
         return twin
@@ -443,7 +468,11 @@ class Queue:
             finding = self._findings.setdefault(entry.alike, Finding())
             finding.groups += 1
             group = self.groups[entry.group] = Group(request, entry.shape, entry.group[0], finding)
+            self._lists = None
+            self._growing += not group.starts
         group.add(entry)
+        if self._lists is not None:
+            self._lists.note(group)
         insort(self._keys, entry.key)
         if self._turns is not None:
             insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
@@ -454,7 +483,11 @@ class Queue:
             del self._jobs[entry.request.job]
         group = self.groups[entry.group]
         group.remove(entry)
+        if self._lists is not None:
+            self._lists.note(group)
         if not group.keys:
+            self._lists = None
+            self._growing -= not group.starts
             del self.groups[entry.group]
             group.finding.groups -= 1
             if not group.finding.groups:

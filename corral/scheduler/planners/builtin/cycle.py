@@ -33,6 +33,7 @@ from corral.scheduler.preemption.return_estimate import ReturnEstimates
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.victim_search import Preemption
 from corral.scheduler.queues.gang_resources import asked, placed_amounts, smallest, starts_anew, with_extra
+from corral.scheduler.queues.group_lists import GroupList
 from corral.scheduler.queues.queue_order import QueueOrder
 from corral.scheduler.queues.queue_tree import Refusal
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
@@ -60,8 +61,11 @@ class Cycle:
         self.placed: list[GangPlacement] = []
         self.evictions: list[Eviction] = []
         self.reasons: dict[str, Reasons] = {}
+        self._charged: list[tuple[GangRequest, Sequence[int]]] = []
+        self._preemption = Preemption(trial, queue.lists.queues, policy, now)
+        placed_until = partial(_placed_until, self._preemption, self._charged, now)
         self.head = QueueHead(
-            trial, now, last, cluster_decides=isinstance(policy.place, Tightest), placed_until=self._placed_until
+            trial, now, last, cluster_decides=isinstance(policy.place, Tightest), placed_until=placed_until
         )
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
@@ -69,7 +73,6 @@ class Cycle:
         self._queues = trial.cluster.queues
         self._plain = self._queues.plain and not policy.preemption and not targets.by_job
         """Whether nothing but room decides which gangs start: no bound of a queue, no target, no preemption."""
-        self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._claimed = False
         """Whether gangs have a result of their own before the walk through the queue."""
@@ -77,8 +80,6 @@ class Cycle:
         self._refusals = Refusals()
         self._explain = only_whether_possible if queue.unexplained else why_not
         self._reports = Reports(queue, self._done, self.reasons)
-        hungry = frozenset(group.queue for group in queue.groups.values())
-        self._preemption = Preemption(trial, hungry, policy, now)
         self._estimates = ReturnEstimates(self._preemption, now)
 
     @property
@@ -102,14 +103,11 @@ class Cycle:
         self._shrink()
         self._nominees()
         self._claimed = bool(self._done)
-        groups = list(self.queue.groups.values())
-        starting = [group for group in groups if group.starts]
-        if self.policy.fair:
-            self._follow([group for group in starting if group.priority >= 0])
-            self._follow([group for group in starting if group.priority < 0])
-        else:
-            self._follow(starting)
-        self._follow([group for group in groups if not group.starts])
+        lists = self.queue.lists
+        for part in (lists.usual, lists.opportunistic) if self.policy.fair else (lists.starting,):
+            self._follow(part)
+        if self.queue.grows:
+            self._follow(lists.growing)
         self._move()
 
     def close(self) -> None:
@@ -119,6 +117,7 @@ class Cycle:
         for reservation in (self.head.known, *self._preemption.places):
             if reservation is not None:
                 reservation.forget()
+        self._preemption.view.memo.clear()  # what parts keep there refers to the view
 
     def _shrink(self) -> None:
         """Have running gangs give up the tasks beyond their targets, or all of them."""
@@ -202,10 +201,11 @@ class Cycle:
         waiting = [other for other in found if other.key not in self._done and may(other.request)]
         return sorted(waiting, key=lambda other: other.key)
 
-    def _follow(self, groups: list[Group]) -> None:
+    def _follow(self, listed: GroupList) -> None:
+        groups = listed.groups
         if not groups:
             return
-        order = self._order = QueueOrder(groups, self._queues, self.now, self.policy)
+        order = self._order = QueueOrder(listed, self._queues, self.now, self.policy)
         walks, changes = dict[int, Walk](), self._changes
         while (following := order.pop()) is not None:
             at, first, other = following
@@ -574,15 +574,6 @@ class Cycle:
     def _limited(self, request: GangRequest) -> GangRequest:
         return self._targets.limited(request) or request
 
-    def _placed_until(self) -> float | None:
-        """Return until when the gangs run that were placed; None if the trial differs from the cluster in more."""
-        if self._preemption.changes_trial:
-            return None
-        durations = [request.max_duration_seconds for request, _ in self._charged]
-        if not durations:
-            return -inf
-        return self.now + max(durations) if all(durations) else inf
-
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """Note that a gang was refused: the first one that could run on the working machines is the head."""
         if reasons.possible:
@@ -591,3 +582,15 @@ class Cycle:
     def _behind(self, why: str) -> Reasons:
         head = self.head.reservation.job if self.head.reservation else ""
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
+
+
+def _placed_until(
+    preemption: Preemption, charged: Sequence[tuple[GangRequest, Sequence[int]]], now: float
+) -> float | None:  # fmt: skip
+    """Return until when the gangs run that were placed; None if the trial differs from the cluster in more."""
+    if preemption.changes_trial:
+        return None
+    durations = [request.max_duration_seconds for request, _ in charged]
+    if not durations:
+        return -inf
+    return now + max(durations) if all(durations) else inf

@@ -27,7 +27,7 @@ from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.question_places import QuestionPlaces
 from corral.scheduler.policy.size_targets import SizeTargets
-from corral.scheduler.queues.waiting_queue import Entry, Finding, Group, Queue
+from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
 
 ALIKE = 64
 """The most gangs per shape kept in a queue fork that answers a question about one gang."""
@@ -112,9 +112,8 @@ def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: fl
 
 
 def _job_count(cluster: Cluster, queue: Queue) -> int:
-    """Return how many jobs run or wait to start; O(waiting shapes)."""
-    waiting = sum([len(group.entries) for group in queue.groups.values() if group.starts])
-    return len(cluster.gangs.by_job) + waiting
+    """Return how many jobs run or wait to start; O(growing shapes)."""
+    return len(cluster.gangs.by_job) + queue.starting
 
 
 def _prepare(cluster: Cluster, queue: Queue, order: Order, now: float) -> None:
@@ -289,9 +288,7 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     each cycle, oldest figures first.
     """
     cluster = trial.cluster
-    firsts: dict[Finding, Group] = {}
-    for group in queue.groups.values():
-        firsts.setdefault(group.finding, group)
+    firsts = queue.lists.firsts
     for finding in firsts:
         if isinstance(finding.verdict, Verdict) and finding.verdict.valid_for_cycle:
             finding.verdict = None

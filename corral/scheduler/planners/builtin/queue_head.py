@@ -160,7 +160,8 @@ class QueueHead:
         """Search the reservation of a gang from what is known of the last one of its shape.
 
         As long as no gang ended earlier than expected, no more is free at any time than was expected, so it starts no
-        earlier. If none was placed either that runs beyond that start, the place is the same, too.
+        earlier. If none was placed either that runs beyond that start on a node with room for the head then, the place is
+        the same, too.
         """
         placed_until = self._placed_until() if self._cluster_decides and request.inputs is None else None
         shape = gang_shape(request)
@@ -169,13 +170,23 @@ class QueueHead:
         future, last = self.trial.cluster.future, self.foreseen.get(shape)
         if last is None:
             found = reserve(self.trial, request, self._now)
-        elif max(placed_until, future.unchanged_from(last.entries)) <= (start := last.reservation.start):
+        elif self._comes_as(last, placed_until):
             found = reserve_as_foreseen(self.trial, request.job, last.reservation)
         else:
-            found = reserve(self.trial, request, self._now, not_before=start)
+            found = reserve(self.trial, request, self._now, not_before=last.reservation.start)
         if found is not None and found.start < FOREVER:
             self.foreseen[shape] = Foreseen(found, future.early, future.count)
         return found
+
+    def _comes_as(self, last: Foreseen, placed_until: float) -> bool:
+        """Return whether all nodes with room for the head are at its foreseen start as they were foreseen."""
+        future, start, roomy = self.trial.cluster.future, last.reservation.start, last.reservation.roomy
+        if max(placed_until, future.unchanged_from(last.entries)) <= start:
+            return True
+        taken = None if roomy is None else future.taken_beyond(start, last.entries)
+        if roomy is None or taken is None or not roomy.isdisjoint(taken):
+            return False
+        return placed_until <= start or roomy.isdisjoint(self.trial.touched)
 
 
 def reservation_of_first(trial: Trial, refused: tuple[GangRequest, ...], now: float) -> Reservation | None:

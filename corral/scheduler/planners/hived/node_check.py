@@ -100,6 +100,7 @@ class NodeChecker:
             name = index.tree.nodes[at].name.removeprefix(f"{self.hived.engine}/")
             if name in self.names:
                 (unfit.discard if _takes(index, shape, at, emptied=emptied) else unfit.add)(name)
+        # a count from within a trial holds, as each plan of HiveD is committed as it was tried
         memory[key] = (index, index.changes, unfit)
         return unfit
 

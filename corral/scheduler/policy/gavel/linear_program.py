@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.scheduler.policy.highs_threads import one_thread
+
 Floats = NDArray[np.float64]
 
 
@@ -27,12 +29,12 @@ def solve(costs: Floats, table: Floats, low: Floats, high: Floats, most: Floats)
 
 @lru_cache(1)
 def _binding() -> Any:
-    """Return scipy's binding of HiGHS with options that print nothing; None if this scipy has another one."""
+    """Return scipy's binding of HiGHS with options (one thread, no output); None if this scipy has another one."""
     try:
         from scipy.optimize._highspy import _core
 
         options = _core.HighsOptions()
-        options.log_to_console = False
+        options.log_to_console, options.threads = False, 1
     except (ImportError, AttributeError):
         return None
     return _core, options
@@ -70,6 +72,7 @@ def _by_milp(costs: Floats, table: Floats, low: Floats, high: Floats, most: Floa
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csc_array
 
+    one_thread()
     # without whole numbers it is a linear program, and checks less of its input than `linprog`
     found = milp(
         costs, constraints=LinearConstraint(csc_array(table), low, high), bounds=Bounds(np.zeros(len(most)), most)
