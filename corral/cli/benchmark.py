@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import click
 from corral.cli.benchmark_checks import network_command, platform_command
 from corral.cli.benchmark_history import compared_runs, history_command, is_run, keep_command, keep_results
 from corral.cli.benchmark_scheduler import scheduler_command
+from corral.cli.benchmark_show import LARGEST, read_named, show_command, summary_table
 from corral.cli.benchmark_ways import show_compared_ways, show_kept_ways, show_ways
 from corral.cli.command_group import CommandGroup
 from corral.cli.exit_codes import JOB_FAILED, OK
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from corral.benchmarks.suite.jobs import Machine, Run
     from corral.client.sync import Client
 
-_LARGEST: Final = 256 * 1024 * 1024
-"""Bytes of a results file."""
 _MOST_NODES: Final = 10_000
 
 
@@ -48,6 +47,7 @@ benchmark_command.add_command(network_command)
 benchmark_command.add_command(platform_command)
 benchmark_command.add_command(history_command)
 benchmark_command.add_command(keep_command)
+benchmark_command.add_command(show_command)
 
 
 @benchmark_command.command("list")
@@ -203,7 +203,7 @@ def _carry_out(client: Client, runs: Sequence[Run], machines: Sequence[Machine],
         asked["output"],
         names=[r.node for r in results],
     ):
-        click.echo(_summary_table(results))
+        click.echo(summary_table(results))
         show_ways(results)
     return JOB_FAILED if suite.outcome.problems else OK
 
@@ -229,25 +229,12 @@ def _programs(client: Client) -> str:
         return send_code(client, Path(folder))
 
 
-def _summary_table(results: Iterable[NodeResult]) -> str:
-    from corral.benchmarks.results.lines import summary
-    from corral.benchmarks.results.matrices import is_way
-    from corral.benchmarks.suite.catalogue import unit_of
-
-    cells = []
-    for metric, (least, middle, most) in summary(results).items():
-        unit = unit_of(metric)
-        if unit is not None and unit.unit and not is_way(metric):
-            cells.append((metric, f"{least:.4g}", f"{middle:.4g}", f"{most:.4g}", unit.unit))
-    return table(("METRIC", "LEAST", "MEDIAN", "MOST", "UNIT"), cells, right=frozenset({1, 2, 3}))
-
-
 @benchmark_command.command("compare")
 @click.argument("before")
 @click.argument("after")
 @output_option
 def compare_command(before: str, after: str, output: str) -> None:
-    """Compare the medians of two results files, or of two runs that the server keeps; the largest loss comes first.
+    """Compare the medians of two results, files or runs that the server keeps; the largest loss comes first.
 
     Ways between nodes, and between devices of a node, are matrices below.
 
@@ -261,7 +248,7 @@ def compare_command(before: str, after: str, output: str) -> None:
         changes, ways = compared_runs(before, after)
         show_matrices = partial(show_kept_ways, ways)
     else:
-        old, new = _read(before), _read(after)
+        old, new = read_named(before), read_named(after)
         changes = compare(old, new)
         show_matrices = partial(show_compared_ways, paired(old, new))
     if show([each._asdict() for each in changes], output, names=[each.metric for each in changes]):
@@ -286,7 +273,7 @@ def baseline_command(results: str, file: str) -> None:
     """
     from corral.benchmarks.rules.diagnosis import baseline_of
 
-    read = _read(results)
+    read = read_named(results)
     skus = sorted({each.sku for each in read})
     text = json.dumps({sku: baseline_of(each for each in read if each.sku == sku) for sku in skus}, indent=2)
     if file:
@@ -314,7 +301,7 @@ def diagnose_command(results: str, baseline: str, rules: str, expected: str, out
     from corral.benchmarks.rules.expected import read_expected, with_expected
     from corral.benchmarks.suites.named import expected_text, rules_text
 
-    read = _read(results)
+    read = read_named(results)
     if baseline:
         known = _read_baseline(baseline)
     else:
@@ -348,18 +335,11 @@ def _told(each: Diagnosis) -> dict[str, Any]:
     return {"node": each.node, "defective": each.defective, "breaches": breaches}
 
 
-def _read(path: str) -> list[NodeResult]:
-    from corral.benchmarks.results.lines import read_results
-    from corral.benchmarks.suites.named import bounded
-
-    return read_results(bounded(Path(path), _LARGEST), path)
-
-
 def _read_baseline(path: str) -> dict[str, dict[str, float]]:
     from corral.benchmarks.rules.diagnosis import read_baseline
     from corral.benchmarks.suites.named import bounded
 
-    return read_baseline(bounded(Path(path), _LARGEST), path)
+    return read_baseline(bounded(Path(path), LARGEST), path)
 
 
 def _figure(value: float | None) -> str:

@@ -13,9 +13,10 @@ from corral.benchmarks.results.lines import NodeResult, of_nodes, told_in
 from corral.benchmarks.results.matrices import to_nodes
 from corral.benchmarks.suite.jobs import Machine, Programs, Run, document_of
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
+from corral.model.usage import NOT_LOST
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobDetail, NodeView
+    from corral.client.schema import JobDetail, NodeView, TaskRecord
     from corral.client.sync import Client
 
 ENDED: Final = ("succeeded", "failed", "stopped")
@@ -23,6 +24,8 @@ _LOOK_SECONDS: Final = 0.5
 _LONGEST_LOG: Final = 4 * 1024 * 1024
 """Bytes of a log's end that are looked through."""
 _GIB: Final = 1024**3
+_YARN_MILLIS, _YARN_BYTES = 4000, 8 * _GIB
+"""The most that YARN gives one container unless it is configured (`yarn.scheduler.maximum-allocation-*`)."""
 
 
 @dataclass
@@ -54,14 +57,21 @@ class _Live:
 
 
 def machine_of(node: NodeView) -> Machine:
-    """Return what a task on this node asks for: an idle node's free resources, else little, and all devices."""
+    """Return what a task on this node asks for: an idle node's free resources, else little, and all devices.
+
+    On YARN a node also has room for the masters of the jobs: half of its processors is the most that is asked for.
+    """
     idle = node["tasks"] == 0
     free, model = node["free"], next((device["model"] for device in node["devices"]), "")
     whole = [device for device in node["devices"] if device["healthy"] and device["parent"] < 0]
+    millis, size = (free["cpuMillis"], free["memoryBytes"] * 4 // 5) if idle else (1000, 2 * _GIB)
+    if node["engine"] == "yarn":
+        millis = max(1000, min(millis, free["cpuMillis"] // 2, _YARN_MILLIS) // 1000 * 1000)
+        size = min(size, _YARN_BYTES)
     return Machine(
         node["name"],
-        free["cpuMillis"] if idle else 1000,
-        free["memoryBytes"] * 4 // 5 if idle else 2 * _GIB,
+        millis,
+        size,
         len(whole),
         model or node["labels"].get("node.kubernetes.io/instance-type", ""),
     )
@@ -150,8 +160,13 @@ class SuiteRun:
             except Unavailable:
                 return  # the server is away; its jobs go on
             if job["state"] in ENDED:
+                try:
+                    self._collect(live.run, job)
+                except Unavailable as error:
+                    if time.monotonic() <= live.until:
+                        continue  # its log is asked for again
+                    self._failed(live.run, f"its job {job['state']}, and its log cannot be read: {error.message}")
                 self._live.remove(live)
-                self._collect(live.run, job)
             elif time.monotonic() > live.until:
                 self._live.remove(live)
                 self._stop(live.job)
@@ -159,19 +174,23 @@ class SuiteRun:
 
     def _collect(self, run: Run, job: JobDetail) -> None:
         told = told_in(self._log(job["id"]), run.benchmark.name)
-        tasks = {task["index"]: task["node"] for task in self._client.tasks(job["id"], limit=1000)["items"]}
-        placed = {index: node for index, node in tasks.items() if node}
+        tasks = self._client.tasks(job["id"], limit=1000)["items"]
+        placed = {task["index"]: task["node"] for task in tasks if task["node"]}
         problems = [problem for each in told for problem in each.problems]
+        ended = job["exit"]
+        why = f": {ended['message']}" if ended is not None and ended["message"] else ""
         if not told:
-            ended = job["exit"]
-            why = f": {ended['message']}" if ended is not None and ended["message"] else ""
             self._failed(run, f"its job {job['name']} {job['state']} and told no figures{why}")
             return
+        if job["state"] != "succeeded" and not problems:
+            problems = [f"its job {job['name']} {job['state']}, so figures are missing{why}"]
         for node, metrics in of_nodes(told, placed, run.benchmark.name).items():
             self.outcome.metrics.setdefault(node, {}).update(metrics)
         ways = {metric: value for each in told for metric, value in each.metrics.items()}
         for node, metrics in to_nodes(ways, placed, run.benchmark.name).items():
             self.outcome.metrics.setdefault(node, {}).update(metrics)
+        if job["state"] != "succeeded":
+            self._mark(run, _broken(run, tasks))
         self._done += 1
         self.outcome.problems += [f"{run.benchmark.name} on {_places(run)}: {problem}" for problem in problems]
         for reason in sorted({reason for each in told for reason in each.left_out}):
@@ -189,9 +208,12 @@ class SuiteRun:
     def _failed(self, run: Run, why: str) -> None:
         """Record on each of its nodes that a run gave nothing; other runs go on."""
         self._done += 1
-        for machine in run.machines:
-            self.outcome.metrics.setdefault(machine.name, {})[f"{run.benchmark.name}/return_code"] = 1
+        self._mark(run, [machine.name for machine in run.machines])
         self.outcome.problems.append(f"{run.benchmark.name} on {_places(run)}: {why}")
+
+    def _mark(self, run: Run, nodes: Sequence[str]) -> None:
+        for node in nodes:
+            self.outcome.metrics.setdefault(node, {})[f"{run.benchmark.name}/return_code"] = 1
 
     def _end_all(self) -> None:
         for live in self._live:
@@ -213,6 +235,16 @@ def _by_benchmark(runs: Sequence[Run]) -> Iterator[list[Run]]:
         group.append(run)
     if group:
         yield group
+
+
+def _broken(run: Run, tasks: Sequence[TaskRecord]) -> list[str]:
+    """The nodes of a run whose task failed by itself, or lost its place with its node; all where there is none.
+
+    A task that was ended with its job did not fail.
+    """
+    ended = {task["node"] for task in tasks if task["exit"] is not None and task["exit"]["code"] in NOT_LOST}
+    names = [machine.name for machine in run.machines]
+    return [name for name in names if name not in ended] or names
 
 
 def _places(run: Run) -> str:

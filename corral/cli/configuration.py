@@ -224,11 +224,14 @@ def named(document: str) -> tuple[str, str]:
     return kind, name
 
 
-def list_documents(kind: str, output: str) -> None:
-    """Print the documents of a kind."""
+def list_documents(kind: str, output: str, *, deleted: bool = False) -> None:
+    """Print the documents of a kind, or those that were deleted."""
     with connect() as client:
-        found = items(client.documents, kind=kind)
+        found = items(client.documents, kind=kind, deleted=deleted)
     if show(found, output, names=[f"{each['kind']}/{each['name']}" for each in found]):
+        return
+    if not found and deleted:
+        say(f"No {kind_of(kind)} document was deleted.")
         return
     if not found:
         say(f"No {kind_of(kind)} document is stored. Write one and apply it: corral apply FILE")

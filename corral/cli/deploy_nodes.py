@@ -79,10 +79,10 @@ def remove(
     logs = path.with_name(f"{path.stem}.logs")
     with logs_at(logs):
         survey = look(False)
-        member = cluster_of(whole, survey, path, logs, besides=names)
-        nodes = asyncio.run(nodes_by_name(member))
+        member = _asked(whole, chosen, survey, path, logs, names)
+        nodes = asyncio.run(nodes_by_name(member)) if any(host.in_kubernetes for host in chosen) else {}
         changes = [
-            _removed(member, host, survey, nodes, seconds, end_tasks=end_tasks, lost=lost, dry_run=dry_run)
+            _removed(whole, member, host, survey, nodes, seconds, end_tasks=end_tasks, lost=lost, dry_run=dry_run)
             for host in chosen
         ]
     if dry_run:
@@ -101,13 +101,14 @@ def remove(
 
 
 def _removable(whole: Hosts, names: Sequence[str]) -> list[Host]:
-    """The hosts of these names: workers, or one of several control planes. Raises InvalidInput."""
+    """The hosts of these names: workers, also of Hadoop, or one of several control planes. Raises InvalidInput."""
     from corral.deploy.checks.components import control_planes
     from corral.deploy.hosts.reader import CONTROL_PLANE
 
     found = [host for host in whole.hosts if host.name in names]
     if not any(CONTROL_PLANE in host.roles for host in found) or len(control_planes(whole)) == 1:
-        return _workers(whole, names)
+        _workers(whole, [host.name for host in found if host.in_kubernetes or not whole.has_hadoop(host)])
+        return found
     if len(found) > 1:
         raise InvalidInput("one-by-one", "A control plane is removed alone, and the next one once all others are up.")
     return found
@@ -123,9 +124,25 @@ def _workers(whole: Hosts, names: Sequence[str]) -> list[Host]:
             raise InvalidInput(
                 "needed-host", f"{host.name} is a control plane: up makes it, and a reset of all hosts takes it away."
             )
+        if "worker" not in host.roles and whole.has_hadoop(host):
+            raise InvalidInput(
+                "of-hadoop", f"{host.name} is of Hadoop alone: corral deploy up adds it to HDFS and YARN."
+            )
         if "worker" not in host.roles:
             raise InvalidInput("no-worker", f"{host.name} does not have the role worker, so it becomes no node.")
     return found
+
+
+def _asked(
+    whole: Hosts, chosen: Sequence[Host], survey: Survey, path: Path, logs: Path, names: Sequence[str]
+) -> Membership:  # fmt: skip
+    """Where it is asked: the running cluster, or Hadoop's master where none of these hosts is of Kubernetes."""
+    from corral.deploy.remote.membership import Membership
+
+    master = whole.named(whole.hadoop.master) if whole.hadoop is not None else None
+    if master is None or any(host.in_kubernetes for host in chosen):
+        return cluster_of(whole, survey, path, logs, besides=names)
+    return Membership(master, path, logs, lambda name, says: say(f"{name}: {says}"))
 
 
 def cluster_of(whole: Hosts, survey: Survey, path: Path, logs: Path, *, besides: Sequence[str] = ()) -> Membership:
@@ -236,26 +253,34 @@ def _join(
 
 
 def _removed(
-    member: Membership, host: Host, survey: Survey, nodes: Mapping[str, Node], seconds: int,
+    whole: Hosts, member: Membership, host: Host, survey: Survey, nodes: Mapping[str, Node], seconds: int,
     *, end_tasks: bool, lost: bool, dry_run: bool,
 ) -> Change:  # fmt: skip
     from corral.deploy.checks.connection import Refusal
-    from corral.deploy.checks.ours import made_by_up
+    from corral.deploy.checks.ours import has_hadoop, made_by_up
+    from corral.deploy.steps.leaving import leaving_of
     from corral.deploy.steps.membership import Change, refusal_of_removal, steps_of_removal
 
     seen = survey.seen.get(host.name)
-    if seen is not None and (refusal := refusal_of_removal(host.name, seen.facts, lost=lost)) is not None:
-        return Change(host.name, "left out", (), refusal)
+    leaving = leaving_of(whole, host, survey, lost=lost)
+    if seen is not None:
+        bar = refusal_of_removal(host.name, seen.facts, lost=lost, leaves=leaving is not None)
+        if bar is not None:
+            return Change(host.name, "left out", (), bar)
+    if isinstance(leaving, Refusal):
+        return Change(host.name, "left out", (), leaving)
     if not lost and seen is None:
         refusal = survey.refusals[host.name]
-        remedy = f"{refusal.remedy} If the machine is gone: --lost takes it out of Kubernetes alone."
+        remedy = f"{refusal.remedy} If the machine is gone: --lost takes it out of the cluster alone."
         return Change(host.name, "not reached", (), Refusal(refusal.message, remedy))
-    stands = seen is not None and (made_by_up(seen.facts) or bool(seen.facts.unfinished))
-    steps = steps_of_removal(host.name, nodes, stands=stands, lost=lost)
+    stands = seen is not None and (
+        made_by_up(seen.facts) or has_hadoop(seen.facts) or bool(seen.facts.unfinished)
+    )  # fmt: skip
+    steps = steps_of_removal(host.name, nodes, stands=stands, lost=lost, leaves=leaving is not None)
     if dry_run:
         return Change(host.name, "removed", steps)
     try:
-        return asyncio.run(member.remove(host, steps, seconds, end_tasks=end_tasks, lost=lost))
+        return asyncio.run(member.remove(host, steps, seconds, end_tasks=end_tasks, lost=lost, leaving=leaving))
     except KeyboardInterrupt:
         say("Interrupted. Run it again to go on.")
         raise

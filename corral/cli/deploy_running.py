@@ -72,8 +72,9 @@ def reset_command(hosts: Path, names: tuple[str, ...], cluster: str) -> int:
 def backup_command(file: Path, hosts: Path) -> int:
     """Write what a new cluster cannot make again to FILE: Corral's store and key, the portal's key, the authorities' keys.
 
-    Corral and jobs go on. FILE is readable for this account alone; what is in it is listed with its SHA-256. Logs and
-    code of jobs are not in it: they are in the folder corral-data of Corral's host.
+    With Hadoop in the list HDFS' metadata are in it, too; where only they cannot be had, FILE has the rest, and it ends
+    with 4. Corral and jobs go on. FILE is readable for this account alone; what is in it is listed with its SHA-256. Logs
+    and code of jobs are not in it: they are in the folder corral-data of Corral's host.
 
     \b
     corral deploy backup lab.backup
@@ -86,25 +87,24 @@ def backup_command(file: Path, hosts: Path) -> int:
 @click.command("restore")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @hosts_argument
-@click.option(
-    "--cluster",
-    prompt="The name of the cluster that is restored",
-    metavar="NAME",
-    help="The cluster's name, in agreement.",
-)
+@click.option("--cluster", metavar="NAME", help="The cluster's name, in agreement; without it, it is asked for.")
+@click.option("--only", type=click.Choice(("corral", "hdfs")), help="Restore this part alone.")
 @click.option("--from-cluster", "other", default="", metavar="NAME", help="The backup is of the cluster of this name.")
-def restore_command(file: Path, hosts: Path, cluster: str, other: str) -> int:
+def restore_command(file: Path, hosts: Path, cluster: str | None, only: str | None, other: str) -> int:
     """Restore accounts, queues and history of the backup FILE in a cluster in which `up` has installed Corral.
 
     The server stops meanwhile; its database of before is kept under another name. Tasks that the backup does not know are
-    ended. A file that was altered is refused, and one of another cluster unless --from-cluster names that.
+    ended. HDFS' metadata are restored where the list has Hadoop and the backup has them; an HDFS that the NameNode has
+    still is left as it is unless --only hdfs asks for it. What each part loses is told before the cluster's name is asked
+    for. An altered file is refused, and one of another cluster unless --from-cluster names that.
 
     \b
     corral deploy restore lab.backup --cluster lab
+    corral deploy restore lab.backup --only corral
     """
     from corral.cli.deploy_backup import restore
 
-    return restore(chosen_hosts(hosts, ()), hosts, file, cluster, other)
+    return restore(chosen_hosts(hosts, ()), hosts, file, cluster, other, only)
 
 
 @click.command("diff")
@@ -187,7 +187,7 @@ _drain_option = click.option(
     type=click.IntRange(1, 86400),
     default=600,
     show_default=True,
-    help="Seconds that its pods may take to end.",
+    help="Seconds that it may take to be emptied.",
 )
 _end_tasks_option = click.option(
     "--end-tasks", is_flag=True, help="End tasks on it that no controller would start again."
@@ -237,7 +237,7 @@ def upgrade_command(
 @click.option("--cluster", metavar="NAME", help="The cluster's name, in agreement.")
 @_drain_option
 @_end_tasks_option
-@click.option("--lost", is_flag=True, help="The machine is gone: take it out of Kubernetes alone.")
+@click.option("--lost", is_flag=True, help="The machine is gone: take it out of the cluster alone.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @timeout_option
 @output_option
@@ -247,8 +247,9 @@ def remove_node_command(
 ) -> int:  # fmt: skip
     """Remove HOST, a worker or one of several control planes, from the running cluster, and leave it as `up` found it.
 
-    It takes no new pods, is drained, reset, and taken out of Kubernetes. Asks for the cluster's name. After a cut, or a
-    failure that is mended, run it again. Ends with 4 when a host was not removed, and with 5 when none could be reached.
+    It takes no new pods, is drained, reset, and taken out of Kubernetes. A worker of Hadoop is reset once HDFS has copied
+    its blocks to others and no container of YARN runs on it. Asks for the cluster's name. After a cut, or a failure that
+    is mended, run it again. Ends with 4 when a host was not removed, and with 5 when none could be reached.
 
     \b
     corral deploy remove-node gpu2 --cluster lab
@@ -278,7 +279,7 @@ def certs_group() -> None:
 def certs_status_command(hosts: Path, timeout: float, output: str) -> int:
     """Show when the certificates of the control planes end; those that end within 30 days are marked.
 
-    Ends with 4 when one has ended, or a control plane does not tell.
+    Those of the cluster's own registry are shown, too. Ends with 4 when one has ended, or a control plane does not tell.
 
     \b
     corral deploy certs status

@@ -51,12 +51,12 @@ def _print_components(parts: Sequence[Component], bad: Sequence[Component]) -> N
 
 
 def certificates(hosts: Hosts, path: Path, *, timeout: float, output: str) -> int:
-    """Show when the certificates of the control planes end."""
-    from corral.deploy.checks.components import SOON, control_planes
+    """Show when the certificates of the control planes end, and those of the cluster's own registry."""
+    from corral.deploy.checks.components import SOON, hosts_with_certificates
     from corral.deploy.remote.asking import statuses
 
-    planes = control_planes(hosts)
-    found, lost = asyncio.run(statuses(planes, path.absolute(), seconds=timeout))
+    asked = hosts_with_certificates(hosts)
+    found, lost = asyncio.run(statuses(asked, path.absolute(), seconds=timeout))
     for name, why in lost.items():
         say(f"{name}: {why}")
     now = datetime.now(UTC)
@@ -67,7 +67,8 @@ def certificates(hosts: Hosts, path: Path, *, timeout: float, output: str) -> in
         _print_certificates(each, now, SOON)
     if not found:
         return UNREACHABLE
-    return REFUSED if lost or not each or any(one.days_left(now) < 0 for one in each) else OK
+    untold = all(one.by_up for one in each)
+    return REFUSED if lost or untold or any(one.days_left(now) < 0 for one in each) else OK
 
 
 def _document(one: Certificate, now: datetime) -> dict[str, object]:
@@ -86,8 +87,10 @@ def _print_certificates(each: Sequence[Certificate], now: datetime, soon: int) -
         rows.append((paint(*mark), one.host, one.name, kind, one.ends.strftime("%Y-%m-%d %H:%M"), left))
     click.echo(table(("", "HOST", "CERTIFICATE", "KIND", "ENDS", "DAYS LEFT"), rows))
     late = [one for one in each if one.days_left(now) < soon]
-    if any(not one.authority for one in late):
+    if any(not one.authority and not one.by_up for one in late):
         say("Renew them: corral deploy certs renew")
+    if any(one.by_up for one in late):
+        say("The registry's certificates end soon: the next corral deploy up makes new ones.")
     if any(one.authority for one in late):
         say(
             "An authority ends soon: kubeadm does not renew it. See kubernetes.io, 'Manual rotation of CA certificates'."

@@ -152,9 +152,12 @@ def _jobs_table(found: Sequence[JobSummary]) -> str:
 @click.command("get")
 @click.argument("thing", metavar="JOB|KIND|KIND/NAME")
 @click.option("--revision", type=click.IntRange(1), default=None, help="An earlier revision of KIND/NAME.")
+@click.option(
+    "--deleted", is_flag=True, help="The documents of KIND that were deleted; corral rollback brings one back."
+)
 @click.option("--file", "as_file", is_flag=True, help="Print the file that JOB was submitted as, with its comments.")
 @output_option
-def get_command(thing: str, revision: int | None, as_file: bool, output: str) -> None:
+def get_command(thing: str, revision: int | None, deleted: bool, as_file: bool, output: str) -> None:
     """Show one job: placement, reason for waiting, result; or an array's jobs, or a configuration document.
 
     JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the output includes the document, and
@@ -168,16 +171,19 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
     corral get digits                          a job
     corral get digits --file > digits.yaml     its own file; secrets are ******, submit --from fills them in
     corral get queues                          the Queue documents
+    corral get queues --deleted                those that were deleted
     corral get queue/research -o yaml          one of them, to edit and apply
     """
     from corral.cli.configuration import list_documents, names_configuration, show_document
     from corral.cli.job_detail import detail_text
 
+    if deleted and ("/" in thing or not names_configuration(thing)):
+        raise click.UsageError("--deleted goes with a kind alone, such as queues.")
     if as_file:
         _print_file(thing, revision, output)
         return
     if names_configuration(thing):
-        show_document(thing, revision, output) if "/" in thing else list_documents(thing, output)
+        show_document(thing, revision, output) if "/" in thing else list_documents(thing, output, deleted=deleted)
         if "/" not in thing:
             _tell_of_namesake(thing)
         return

@@ -81,6 +81,26 @@ from corral.kernel.errors import InvalidInput
     "fix-nvidia-gpu-low-perf. It runs nvidia-smi as this process's user, and needs root and --token-file.",
 )
 @click.option(
+    "--checks",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Run the check scripts of this folder (docs/health.md), and tell the server of problems.",
+)
+@click.option(
+    "--check-seconds",
+    type=click.FloatRange(1, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds between two rounds of check scripts.",
+)
+@click.option(
+    "--check-limit-seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=10.0,
+    show_default=True,
+    help="Seconds that a check script may take.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
@@ -99,6 +119,9 @@ def node_agent_command(
     amd_folder: Path | None,
     node: str,
     fix_gpu_clocks: bool,
+    checks: Path | None,
+    check_seconds: float,
+    check_limit_seconds: float,
     log_level: str,
 ) -> int:
     """Measure this node's tasks, devices and the machine itself, for Prometheus and a server.
@@ -127,6 +150,9 @@ def node_agent_command(
         dcgm_exporter,
         amd_exporter,
         node_exporter,
+        checks,
+        check_seconds,
+        check_limit_seconds,
     )
     return nodeagent.run(options)
 

@@ -73,7 +73,8 @@ def hangs_command(job: str, fetch: str, output: str) -> None:
 def ranks_command(job: str, output: str) -> None:
     """Show how fast each task of JOB makes steps now, beside its peers; a SCORE of 50% is half as fast as they are.
 
-    The program must report its steps (`corral.report`). Ranks that wait for each other in every step have one pace.
+    The program must report its steps (`corral.report`). Ranks that wait for each other in every step have one pace: their
+    scores differ only where each counts its waits (`corral.waiting`).
 
     \b
     corral profile ranks trainer
@@ -92,12 +93,13 @@ def ranks_command(job: str, output: str) -> None:
             f"{each['step']:g}",
             _or_dash(each["stepsPerSecond"], "{:.3g}"),
             _or_dash(each["score"], "{:.0%}"),
+            _or_dash(each.get("waits"), "{:.0%}"),  # a server of before does not tell it
             f"{each['behindSeconds']:.0f}s",
         )
         for each in found
     )
-    heads = ("TASK", "NODE", "STEP", "STEPS/S", "SCORE", "BEHIND")
-    click.echo(table(heads, rows, right=frozenset({2, 3, 4, 5})))
+    heads = ("TASK", "NODE", "STEP", "STEPS/S", "SCORE", "WAITS", "BEHIND")
+    click.echo(table(heads, rows, right=frozenset({2, 3, 4, 5, 6})))
 
 
 def _or_dash(value: float | None, form: str) -> str:

@@ -133,14 +133,17 @@ def _live_on(file: Path, policy: str, documents: Path | None, *, everything: boo
 
 @replay_command.command("bisect")
 @click.argument("file", type=FILE)
-@click.option("--good", required=True, metavar="REF", help="A git revision, a wheel, or a folder with `corral`.")
+@click.option(
+    "--good", required=True, metavar="REF", help="A git revision, a wheel, or a folder or environment with `corral`."
+)
 @click.option("--bad", required=True, metavar="REF", help="Another one.")
 @output_option
 def bisect_command(file: Path, good: str, bad: str, output: str) -> int:
     """Replay a journal by two versions of Corral and show the first step in which they start or stop something else.
 
-    Each version runs in a process of its own, with the packages that are installed here. A git revision is one of the
-    repository of the present folder. Exit codes: 0 they decide the same, 1 they do not, 2 one cannot replay the file.
+    Each version runs in a process of its own, with the packages that are installed here; an environment (`python -m
+    venv`) has its own. A git revision is one of the repository of the present folder. Exit codes: 0 they decide the
+    same, 1 they do not, 2 one cannot replay the file.
 
     \b
     corral replay bisect week.journal --good v1.2 --bad HEAD

@@ -41,12 +41,12 @@ def compared(journal: Path, good: str, bad: str) -> Compared:
 
 
 def version_at(ref: str, folder: Path) -> Path:
-    """Return a folder that has the package `corral` of a folder, a wheel or a git revision; `folder` is to be filled.
+    """Return a folder that has the package `corral` of a folder, a wheel or a git revision, or an environment with it.
 
-    Raises InvalidInput for what is none of them.
+    `folder` is filled for a wheel and a revision. Raises InvalidInput for what is none of them.
     """
     place = Path(ref)
-    if (place / "corral" / "__init__.py").is_file():
+    if (place / "corral" / "__init__.py").is_file() or _python_of(place):
         return place.resolve()
     folder.mkdir()
     if place.suffix == ".whl" and place.is_file():
@@ -56,6 +56,12 @@ def version_at(ref: str, folder: Path) -> Path:
     if not (folder / "corral" / "__init__.py").is_file():
         raise InvalidInput("no-corral", f"{shorten(ref)} has no package `corral`.")
     return folder
+
+
+def _python_of(place: Path) -> str:
+    """The interpreter of an environment, as `python -m venv` makes one; "" for another folder."""
+    made = place / "pyvenv.cfg", place / "bin" / "python"
+    return str(made[1]) if all(each.is_file() for each in made) else ""
 
 
 def record(versions: Sequence[tuple[str, Path]], journal: Path, folder: Path) -> list[Path]:
@@ -87,9 +93,12 @@ main()
 
 def _begin(place: Path, journal: Path, target: Path, folder: Path) -> subprocess.Popen[str]:
     words = ["replay", "run", str(journal.absolute()), "--record", str(target)]
-    environment = {**os.environ, "PYTHONPATH": str(place)}
+    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+    python = _python_of(place)
+    if not python:
+        environment["PYTHONPATH"] = str(place)
     return subprocess.Popen(
-        [sys.executable, "-c", _REPLAY, *words],
+        [python or sys.executable, "-c", _REPLAY, *words],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -97,6 +106,8 @@ def _begin(place: Path, journal: Path, target: Path, folder: Path) -> subprocess
 def _finish(ref: str, place: Path, child: subprocess.Popen[str]) -> None:
     said, complaint = child.communicate()
     imported = Path(said.partition("\n")[0])
+    if child.returncode and not said:  # Python began, and found no Corral
+        raise InvalidInput("no-corral", f"{shorten(ref)} has no package `corral`.")
     if not imported.is_relative_to(place):
         message = f"Python imports corral from {shorten(str(imported), 200)} and not from {shorten(ref)}."
         raise InvalidInput("other-corral", message)
@@ -132,5 +143,5 @@ def _git(*words: str, ref: str) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(["git", *words], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        message = f"{shorten(ref)} is neither a wheel, nor a folder with the package `corral`, nor a git revision here."
-        raise InvalidInput("unknown-version", message) from None
+        kinds = "a wheel, nor a folder or an environment with the package `corral`, nor a git revision here"
+        raise InvalidInput("unknown-version", f"{shorten(ref)} is neither {kinds}.") from None

@@ -17,6 +17,7 @@ import click
 from corral.cli.exit_codes import JOB_FAILED, OK, REFUSED
 from corral.cli.output import fields, paint, say
 from corral.kernel.errors import Conflict, InvalidInput
+from corral.kernel.garbage import collect_rarely
 
 if TYPE_CHECKING:
     from corral.settings import Settings
@@ -130,6 +131,7 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     corral up --engine yarn --yarn-resource-managers http://rm:8088 --yarn-name-nodes http://nn:9870 --advertise …
     corral up --engine kubernetes --engine local …  on a cluster and on this machine
     """
+    collect_rarely()
     settings = make_settings(**given)
     from corral import lifecycle
 

@@ -173,7 +173,7 @@ def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, tasks: int) -> list[
     parameters = {"size_kib": 64, "iterations": 1000}
     with ThreadPoolExecutor(tasks) as threads:
         each = [threads.submit(rdma.measure, given(parameters, addresses, rank)) for rank in range(tasks)]
-        return [future.exception(60) or future.result() for future in each]
+        return [future.exception(250) or future.result() for future in each]
 
 
 _STAND_IN = """#!{python}

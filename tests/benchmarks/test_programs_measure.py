@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.benchmarks.programs.run import variables
 from corral.benchmarks.results.lines import Told, told_in
 from corral.benchmarks.suite.catalogue import KINDS
 from tests.reserved import free_port
@@ -83,6 +85,22 @@ def test_every_pair_of_tasks_is_measured(tmp_path: Path) -> None:
     assert [code for code, _ in ended] == [0, 0, 0]
     pairs = {f"pair_{one}_{two}_{what}:0" for one, two in ((0, 1), (0, 2), (1, 2)) for what in ("lat", "bw")}
     assert named(ended[-1][1], ":0") == pairs | {"max_pair_lat:0", "min_pair_bw:0"}
+
+
+def test_a_process_of_mpi_is_counted_by_its_task_whatever_its_place_in_the_topology(tmp_path: Path) -> None:
+    name = "process-launch"
+    mpi = {f"OMPI_COMM_WORLD_{key}": value for key, value in (("RANK", "4"), ("SIZE", "6"), ("LOCAL_RANK", "0"))}
+    process = begin(tmp_path, name, "--mpi", "--gang=a:1,b:2,c:3", index=1, **mpi)
+    code, found = told(process, name)
+    assert code == 0 and named(found, ":2") == {"spawn_time:2", "python_time:2"}
+
+
+@pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"])
+def test_each_process_of_several_has_a_device_of_its_own(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "2,5")
+    two = argparse.Namespace(processes=2, gang="")
+    assert [variables(two, local)[name] for local in (0, 1)] == ["2", "5"]
+    assert name not in variables(argparse.Namespace(processes=3, gang=""), 0), "they share those that there are"
 
 
 def test_a_program_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:

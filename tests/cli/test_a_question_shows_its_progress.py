@@ -85,6 +85,6 @@ def test_ctrl_c_cancels_the_question_on_the_server(held: Held, tmp_path: Path) -
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 130
         assert "Interrupted." in shown(terminal, "Interrupted.")
-    assert held.control.cancelled == 1
+    until(lambda: held.control.cancelled == 1)
     with held.server.client("alice") as alice:
         assert alice.what_if_questions()["items"] == []

@@ -46,7 +46,7 @@ class Person:
             input=stdin,
             env=environment,
             cwd=self.home,
-            timeout=60,
+            timeout=240,
         )
 
 

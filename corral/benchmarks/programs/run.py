@@ -25,6 +25,8 @@ from corral.benchmarks.programs.given import Given, NotMeasurable
 MARK = "CORRAL-BENCHMARK "
 """What the line of figures begins with."""
 _LONGEST_PROBLEM = 300
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
+"""The variables by which the vendors' runtimes show a process some devices; HIP counts those that ROCr leaves."""
 
 Measured = tuple[dict[str, float], str, str]
 """The figures of a process, what went wrong, and why nothing could be measured, which is no fault."""
@@ -44,9 +46,8 @@ def main(argv: Sequence[str]) -> int:
     options.add_argument("--into", default="", help="the file that one process writes its figures to")
     given = options.parse_args(argv)
     if given.mpi:
-        rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
-        size = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
         local = int(os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
+        rank, size = _place_of_mpi(given, local)
         os.environ.update(_known(given, rank, size, local))
         measured = _measured(given, rank, size, local)
         _tell(given.name, [(rank, measured)])
@@ -65,6 +66,18 @@ def _place(given: argparse.Namespace, local: int) -> tuple[int, int]:
         return local, given.processes
     task = int(os.environ.get("CORRAL_TASK_INDEX", "0"))
     return task * given.processes + local, len(given.gang.split(",")) * given.processes
+
+
+def _place_of_mpi(given: argparse.Namespace, local: int) -> tuple[int, int]:
+    """The rank of a process that mpirun started, and the number of all.
+
+    mpirun counts in the order of the topology. Addresses and nodes are in the order of the tasks, so ranks are, too.
+    """
+    rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+    size = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
+    if not given.gang:
+        return rank, size
+    return int(os.environ.get("CORRAL_TASK_INDEX", "0")) * (size // len(given.gang.split(","))) + local, size
 
 
 def _measured(given: argparse.Namespace, rank: int, size: int, local: int) -> Measured:
@@ -93,7 +106,7 @@ def _run_processes(given: argparse.Namespace, argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for local in range(given.processes):
             into = os.path.join(folder, str(local))
-            env = {**os.environ, **_variables(given, local)}
+            env = {**os.environ, **variables(given, local)}
             running.append(
                 subprocess.Popen(
                     [sys.executable, "-m", __spec__.name, *argv, f"--one={local}", f"--into={into}"], env=env
@@ -106,12 +119,13 @@ def _run_processes(given: argparse.Namespace, argv: list[str]) -> int:
     return 1 if any(problem for _, (_, problem, _) in results) else 0
 
 
-def _variables(given: argparse.Namespace, local: int) -> dict[str, str]:
+def variables(given: argparse.Namespace, local: int) -> dict[str, str]:
     """What PyTorch's `env://` reads, and the one device of a process where there are several."""
     known = _known(given, *_place(given, local), local)
-    visible = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
-    if given.processes > 1 and len(visible) >= given.processes:
-        known["CUDA_VISIBLE_DEVICES"] = visible[local]
+    for name in _VISIBLE:
+        visible = [each for each in os.environ.get(name, "").split(",") if each]
+        if given.processes > 1 and len(visible) >= given.processes:
+            known[name] = visible[local]
     return known
 
 
