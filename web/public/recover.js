@@ -25,6 +25,7 @@
     over = true;
     const reloads = remembered();
     if (reloads >= MOST) return say('Files of this page did not come', 'Load the page again. Jobs that run go on.');
+    document.documentElement.toggleAttribute('data-recovering', true); // what the page began now would be cut off, such as a sign-in
     say('This page did not come whole; trying again', 'It comes back by itself. Jobs that run go on.');
     const again = (pause) =>
       setTimeout(() => answers().then((up) => (up ? reload(reloads + 1) : again(Math.min(2 * pause, 10_000)))), pause);

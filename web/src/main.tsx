@@ -18,6 +18,9 @@ function Portal() {
   );
 }
 
-startTheme();
-keepPage();
-void startLanguage().then(() => createRoot(document.getElementById('root')!).render(<Portal />));
+// A page of which files did not come is about to be loaded anew (recover.js), with all of its address: a link signs in once.
+if (!document.documentElement.hasAttribute('data-recovering')) {
+  startTheme();
+  keepPage();
+  void startLanguage().then(() => createRoot(document.getElementById('root')!).render(<Portal />));
+}

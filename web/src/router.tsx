@@ -181,7 +181,7 @@ const timeline = createRoute({
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
-  validateSearch: texts('document', 'revision', 'against', 'edit', 'new'),
+  validateSearch: texts('document', 'revision', 'against', 'edit', 'new', 'deleted'),
   component: pageOf(() => import('./pages/Configuration'), 'Configuration'),
 });
 

@@ -274,13 +274,15 @@ export const queue = (name: string) =>
   });
 
 /** Under `configuration`, which a change of any document marks stale. */
-export const documents = infiniteQueryOptions({
-  queryKey: ['configuration', 'list'],
-  queryFn: ({ pageParam, signal }) =>
-    call<Page<DocumentSummary>>('/documents', { query: { limit: 500, after: pageParam }, signal }),
-  initialPageParam: '',
-  getNextPageParam: (page) => page.next,
-});
+/** The documents in force, or those that were deleted. */
+export const documents = (deleted = false) =>
+  infiniteQueryOptions({
+    queryKey: ['configuration', 'list', deleted],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<DocumentSummary>>('/documents', { query: { limit: 500, after: pageParam, deleted: deleted || undefined }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
 
 export const documentPath = (kind: string, name: string) => `/documents/${part(kind)}/${part(name)}`;
 

@@ -1,5 +1,8 @@
 /** Questions that the server answers later: their progress comes as events, and whoever stops waiting for a what-if question cancels it. */
 
+import { progress } from '../texts/english/shadow';
+import { faults } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 import { ApiError, call, request } from './client';
 import { FrameParser } from './sse';
 import type { WhatIfAnswer, WhatIfProgress, WhatIfRefusal, WhatIfStatus } from './types';
@@ -77,13 +80,13 @@ async function readStates(path: string, signal: AbortSignal, onProgress: Followi
     }
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new ApiError(0, 'unreachable', 'The server does not answer. Is it running? corral up starts it.');
+    throw new ApiError(0, 'unreachable', fill(faults.unreachable, { command: 'corral up' }));
   }
 }
 
 function answerOf<Answer>({ answer, error }: Status<Answer>): Answer {
   if (error) throw new ApiError(error.status, error.code, error.message, error.problems);
-  if (!answer) throw new ApiError(0, 'question-cancelled', 'The question was cancelled.');
+  if (!answer) throw new ApiError(0, 'question-cancelled', progress.cancelled.question);
   return answer;
 }
 

@@ -296,6 +296,16 @@ export interface components {
             run?: string;
         };
         /**
+         * BenchmarkRunResults
+         * @description What a kept run measured, by node: of a large run a part.
+         */
+        BenchmarkRunResults: {
+            run: components["schemas"]["BenchmarkRunView"];
+            results: components["schemas"]["BenchmarkNodeResult"][];
+            /** @description The figure at which the next part begins; null after the last one. */
+            nextOffset: number | null;
+        };
+        /**
          * BenchmarkRunView
          * @description A run of a benchmark suite.
          */
@@ -1390,7 +1400,7 @@ export interface components {
         HealthEntryView: {
             at: string;
             /** @enum {string} */
-            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "hang" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "health-event" | "moved";
+            what: "start-failed" | "node-exit" | "claimed-exit" | "vanished" | "xid" | "ecc" | "device" | "slow-task" | "hang" | "check-failed" | "throttled" | "pcie-errors" | "link-flaps" | "clock-skew" | "full-disk" | "read-only-disk" | "disk-errors" | "hanging-mount" | "health-event" | "moved";
             reason: string;
             device: number | null;
             /** @description What it added to the score; 0: too many nodes had the same trouble at once. */
@@ -3596,6 +3606,8 @@ export interface components {
             batchSize?: number | null;
             /** @default null */
             active?: number | null;
+            /** @default null */
+            waited?: number | null;
         };
         /**
          * PublicKey
@@ -3843,10 +3855,16 @@ export interface components {
             step: number;
             /** @description Over its last reports of at most five minutes; null until it has made two. */
             stepsPerSecond: number | null;
-            /** @description Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with. */
+            /**
+             * @description Its pace by the median of the others': 0.5 is half as fast; null without a peer to compare it with.
+             *
+             *     Where each task reports its waits, it is the pace that the task would have without waits for the others.
+             */
             score: number | null;
             /** @description How long before the latest report of its gang its own was made. */
             behindSeconds: number;
+            /** @description The part of the time of those reports in which it waited for other tasks; null unless it reports that. */
+            waits: number | null;
         };
         /**
          * RankScores
@@ -4195,20 +4213,24 @@ export interface components {
          */
         ServerPart: {
             /**
-             * @description An agent is `corral node-agent` on another machine, whose figures the scheduler asks for.
+             * @description An agent is `corral node-agent` on another machine, whose figures the scheduler asks for. The machine is the
+             *     scheduler's own; containers and exporters are what runs there: what starts containers of jobs, and what is read
+             *     instead of measuring.
              * @enum {string}
              */
-            kind: "front" | "scheduler" | "store" | "engine" | "agent";
+            kind: "front" | "scheduler" | "store" | "engine" | "agent" | "machine" | "containers" | "exporter";
             name: string;
             /**
              * @description `degraded` works with the `reasons` as limits; `away` does not answer.
              * @enum {string}
              */
             state: "ok" | "degraded" | "away";
-            /** @description "" where the part tells none. */
+            /** @description "" where the part tells none; of a machine that of its kernel. */
             version: string;
             /** @description What does not work, one sentence each. */
             reasons: string[];
+            /** @description Of a machine and of an agent's: its operating system, its kernel and drivers of devices, with their versions. */
+            runsOn: string[];
         };
         /**
          * ServiceView
@@ -5173,6 +5195,7 @@ export type BenchmarkNodeResult = components['schemas']['BenchmarkNodeResult'];
 export type BenchmarkOverview = components['schemas']['BenchmarkOverview'];
 export type BenchmarkPoint = components['schemas']['BenchmarkPoint'];
 export type BenchmarkResults = components['schemas']['BenchmarkResults'];
+export type BenchmarkRunResults = components['schemas']['BenchmarkRunResults'];
 export type BenchmarkRunView = components['schemas']['BenchmarkRunView'];
 export type BenchmarkStanding = components['schemas']['BenchmarkStanding'];
 export type BenchmarkStandings = components['schemas']['BenchmarkStandings'];

@@ -8,6 +8,8 @@ import type { Applied, AppliedDocument, Finding } from '../api/types';
 import { quote } from '../lib/cli';
 import { counted, diffRows } from '../lib/diff';
 import { guard, nameOf, outcome } from '../lib/documents';
+import { draft as texts } from '../texts/english/configuration';
+import { counted as plural, fill, number } from '../texts/fill';
 import { Findings } from './Consequences';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
@@ -41,7 +43,7 @@ async function send({ text, documents, revision, guards = {} }: Draft, note: str
   return call<Applied>(documentPath(only.kind, only.name), { method: 'PUT', text, query, headers: guard(revision) });
 }
 
-export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplied, onClose }: Props) {
+export function ApplyDialog({ draft, findings, leave = texts.goOnWriting, onApplied, onClose }: Props) {
   const preempt = findings.length > 0;
   const [note, setNote] = useState('');
   const [sure, setSure] = useState(false);
@@ -53,7 +55,7 @@ export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplie
   const [only] = changes;
   const line = ['corral apply FILE', note.trim() && `-m ${quote(note.trim())}`, preempt && '--preempt'].filter(Boolean).join(' ');
   return (
-    <Dialog title={only && changes.length === 1 ? `Apply ${nameOf(only)}?` : `Apply ${changes.length} documents?`} onClose={onClose}>
+    <Dialog title={only && changes.length === 1 ? fill(texts.applyNamed, { document: nameOf(only) }) : plural(texts.applyDocuments, changes.length)} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -65,7 +67,7 @@ export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplie
             const { came, gone } = counted(diffRows(each.diff));
             return (
               <li key={nameOf(each)}>
-                {outcome(each)} <span className="text-accent">+{came}</span> <span className="text-fail">−{gone}</span>
+                {outcome(each)} <span className="text-accent">+{number(came)}</span> <span className="text-fail">−{number(gone)}</span>
               </li>
             );
           })}
@@ -75,13 +77,13 @@ export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplie
             <Findings findings={findings} />
             <label className="flex items-start gap-2 pt-3 text-sm">
               <input type="checkbox" className="mt-0.5" checked={sure} onChange={(event) => setSure(event.target.checked)} />
-              Tell these jobs to yield. They get their checkpoint signal and grace period, wait in their old place, and have a receipt.
+              {texts.tellToYield}
             </label>
           </div>
         )}
         <label className="block space-y-1 pt-4">
-          <span className="label">Why, for the history</span>
-          <input className="field" data-first maxLength={500} value={note} onChange={(event) => setNote(event.target.value)} placeholder="research grows" />
+          <span className="label">{texts.whyForHistory}</span>
+          <input className="field" data-first maxLength={500} value={note} onChange={(event) => setNote(event.target.value)} placeholder={texts.whyExample} />
         </label>
         {apply.error && <Fault error={apply.error} />}
         <div className="flex flex-wrap items-center gap-2 pt-5">
@@ -91,7 +93,7 @@ export function ApplyDialog({ draft, findings, leave = 'Go on writing', onApplie
               {leave}
             </button>
             <button type="submit" className={`btn ${preempt ? 'btn-grave' : 'btn-main'}`} disabled={apply.isPending || (preempt && !sure)}>
-              {preempt ? 'Apply, and let jobs yield' : 'Apply'}
+              {preempt ? texts.applyYield : texts.apply}
             </button>
           </div>
         </div>

@@ -1,6 +1,8 @@
 /** Two lines over the time looked at: as things are (dashed), and with the changes. */
 
 import { polyline } from '../lib/whatif';
+import { whatif as texts } from '../texts/english/whatif';
+import { fill, number } from '../texts/fill';
 
 const WIDTH = 600;
 const HEIGHT = 96;
@@ -17,13 +19,14 @@ interface Props {
 
 export function BeforeAfter({ title, before, after, bound = 0, hours, changed }: Props) {
   const top = Math.max(1, bound, ...before, ...after);
-  const mean = (values: readonly number[]) => (values.reduce((sum, each) => sum + each, 0) / Math.max(1, values.length)).toFixed(1);
-  const words = changed ? `${title}: ${mean(before)} before, ${mean(after)} after, on average` : `${title}: ${mean(after)} on average`;
+  const mean = (values: readonly number[]) => number(values.reduce((sum, each) => sum + each, 0) / Math.max(1, values.length), { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const means = fill(changed ? texts.beforeAfter : texts.onAverage, { before: mean(before), after: mean(after) });
+  const words = fill(texts.pictureOf, { title, words: means });
   return (
     <figure className="min-w-0">
       <figcaption className="flex items-baseline justify-between gap-2 pb-1 text-xs">
         <span className="label">{title}</span>
-        <span className="text-2xs text-muted">{words.slice(title.length + 2)}</span>
+        <span className="text-2xs text-muted">{means}</span>
       </figcaption>
       <svg role="img" aria-label={words} viewBox={`0 -4 ${WIDTH} ${HEIGHT + 8}`} preserveAspectRatio="none" className="block h-24 w-full border-b border-l border-line">
         <title>{words}</title>
@@ -32,8 +35,8 @@ export function BeforeAfter({ title, before, after, bound = 0, hours, changed }:
         <polyline points={polyline(after, top, WIDTH, HEIGHT)} fill="none" stroke="var(--accent)" strokeWidth={2} vectorEffect="non-scaling-stroke" />
       </svg>
       <div aria-hidden className="flex justify-between pt-0.5 text-2xs text-muted">
-        <span>now</span>
-        <span>in {hours} h</span>
+        <span>{texts.now}</span>
+        <span>{fill(texts.inHours, { hours })}</span>
       </div>
     </figure>
   );

@@ -3,6 +3,8 @@
 import { useId } from 'react';
 import type { BenchmarkHistory } from '../api/types';
 import { figure, historyWords, linesOf, minute, pathOf, type Line } from '../lib/benchmarks';
+import { benchmarks as texts } from '../texts/english/benchmarks';
+import { fill } from '../texts/fill';
 
 const WIDTH = 1000;
 const HEIGHT = 180;
@@ -13,12 +15,10 @@ export function BenchmarkChart({ history }: { history: BenchmarkHistory }) {
   const top = Math.max(...history.points.map(({ value }) => value));
   const first = history.points[0]?.at;
   const last = history.points.at(-1)?.at;
+  const what = fill(history.largerIsBetter ? texts.moreIsBetter : texts.lessIsBetter, { metric: history.metric, unit: history.unit || texts.ownUnit });
   return (
     <figure className="pt-3">
-      <figcaption className="pb-3 text-xs text-muted">
-        {history.metric} in {history.unit || 'its own unit'}, {history.largerIsBetter ? 'more' : 'less'} is better
-        {history.cut && '; older values are left out'}
-      </figcaption>
+      <figcaption className="pb-3 text-xs text-muted">{history.cut ? fill(texts.olderLeftOut, { what }) : what}</figcaption>
       <div className="grid grid-cols-[auto_1fr] gap-x-3">
         <div aria-hidden className="flex flex-col justify-between text-right text-2xs text-muted" style={{ height: HEIGHT }}>
           <span className="-translate-y-1/2">{figure(top)}</span>
@@ -40,7 +40,7 @@ export function BenchmarkChart({ history }: { history: BenchmarkHistory }) {
         <span />
         <p aria-hidden className="flex justify-between pt-1 text-2xs text-muted">
           <span>{first && minute(first)}</span>
-          {last !== first && <span>{last && minute(last)} UTC</span>}
+          {last !== first && <span>{last && fill(texts.timeUtc, { time: minute(last) })}</span>}
         </p>
       </div>
     </figure>
@@ -54,7 +54,7 @@ function Marks({ line, unit }: { line: Line; unit: string }) {
       {line.places.map(({ x, y, point }) => (
         <svg key={point.run} aria-hidden x={`${(x * 100).toFixed(2)}%`} y={y * HEIGHT} overflow="visible">
           {point.slow ? <path data-slow d="M-5 0l5-5 5 5-5 5z" fill="var(--fail)" /> : <circle r={3} fill="var(--accent)" />}
-          <title>{`${line.node}: ${figure(point.value)} ${unit}, ${minute(point.at)}`}</title>
+          <title>{fill(texts.valueAt, { node: line.node, value: `${figure(point.value)} ${unit}`.trimEnd(), time: minute(point.at) })}</title>
         </svg>
       ))}
     </g>
@@ -63,18 +63,18 @@ function Marks({ line, unit }: { line: Line; unit: string }) {
 
 export function BenchmarkLegend() {
   return (
-    <ul aria-label="What the chart shows" className="flex flex-wrap gap-x-5 gap-y-1 pt-2 text-2xs text-muted">
+    <ul aria-label={texts.chartShows} className="flex flex-wrap gap-x-5 gap-y-1 pt-2 text-2xs text-muted">
       <li className="flex items-center gap-1.5">
         <svg width={12} height={12} aria-hidden className="shrink-0">
           <circle cx={6} cy={6} r={3} fill="var(--accent)" />
         </svg>
-        a node in a run
+        {texts.nodeInRun}
       </li>
       <li className="flex items-center gap-1.5">
         <svg width={12} height={12} aria-hidden className="shrink-0">
           <path d="M1 6l5-5 5 5-5 5z" fill="var(--fail)" />
         </svg>
-        breaks a rule beside the median of its like, or is below its data sheet
+        {texts.breaksRule}
       </li>
     </ul>
   );

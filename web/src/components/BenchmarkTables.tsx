@@ -4,17 +4,19 @@ import type { ReactNode } from 'react';
 import type { BenchmarkComparison, BenchmarkedNode, BenchmarkStanding } from '../api/types';
 import { change, figure } from '../lib/benchmarks';
 import { wide } from '../lib/wide';
+import { benchmarks as texts } from '../texts/english/benchmarks';
+import { counted, fill, number } from '../texts/fill';
 import { Ago } from './Time';
 
-function Table({ label, head, children }: { label: string; head: readonly string[]; children: ReactNode }) {
+function Table({ label, head, children }: { label: string; head: readonly (keyof typeof texts.columns)[]; children: ReactNode }) {
   return (
     <div {...wide} className="overflow-x-auto">
       <table aria-label={label} className="w-full text-sm">
         <thead>
           <tr className="border-b border-line-strong text-left text-xs text-muted">
-            {head.map((word) => (
-              <th key={word} scope="col" className="px-2 py-1.5 font-normal whitespace-nowrap">
-                {word}
+            {head.map((column) => (
+              <th key={column} scope="col" className="px-2 py-1.5 font-normal whitespace-nowrap">
+                {texts.columns[column]}
               </th>
             ))}
           </tr>
@@ -39,13 +41,13 @@ function Named({ name, chosen, onChoose }: { name: string; chosen: boolean; onCh
 
 export function BenchmarkedNodes({ nodes, node, onNode }: { nodes: readonly BenchmarkedNode[]; node: string; onNode: (node: string) => void }) {
   return (
-    <Table label="Measured nodes" head={['Node', 'SKU', 'Measurements', 'Below', 'Measured', 'Findings']}>
+    <Table label={texts.measuredNodes} head={['node', 'sku', 'measurements', 'slow', 'measured', 'findings']}>
       {nodes.map((each) => (
         <tr key={each.node} className="border-b border-line">
           <Named name={each.node} chosen={each.node === node} onChoose={() => onNode(each.node === node ? '' : each.node)} />
           <Cell>{each.sku || '–'}</Cell>
-          <Cell>{each.measurements}</Cell>
-          <Cell>{each.slow > 0 ? <span className="text-fail">◆ {each.slow}</span> : 'none'}</Cell>
+          <Cell>{number(each.measurements)}</Cell>
+          <Cell>{each.slow > 0 ? <span className="text-fail">◆ {number(each.slow)}</span> : texts.none}</Cell>
           <Cell>
             <Ago at={each.at} />
           </Cell>
@@ -67,16 +69,16 @@ interface Standings {
 
 export function BenchmarkStandingTable({ label, by, items, chosen, onChoose }: Standings) {
   return (
-    <Table label={label} head={[by === 'node' ? 'Node' : 'Measurement', 'Value', 'Median of its SKU', 'Change', 'Data sheet', 'Measured', 'Finding']}>
+    <Table label={label} head={[by === 'node' ? 'node' : 'measurement', 'value', 'median', 'change', 'dataSheet', 'measured', 'finding']}>
       {items.map((each) => (
         <tr key={`${each.node} ${each.metric}`} className="border-b border-line">
           <Named name={each[by]} chosen={each[by] === chosen} onChoose={() => onChoose(each[by])} />
           <Cell>
             {figure(each.value)} <span className="text-muted">{each.unit}</span>
           </Cell>
-          <Cell>{each.baseline === null ? '–' : `${figure(each.baseline)} of ${each.alike + 1} nodes`}</Cell>
+          <Cell>{each.baseline === null ? '–' : counted(texts.medianOf, each.alike + 1, { value: figure(each.baseline) })}</Cell>
           <Cell>{change(each.change)}</Cell>
-          <Cell>{each.expected === null ? '–' : <span title={each.source}>{`${figure(each.expected)}, ${figure(each.least)} at least`}</span>}</Cell>
+          <Cell>{each.expected === null ? '–' : <span title={each.source}>{fill(texts.atLeast, { value: figure(each.expected), least: figure(each.least) })}</span>}</Cell>
           <Cell>
             <Ago at={each.at} />
           </Cell>
@@ -89,7 +91,7 @@ export function BenchmarkStandingTable({ label, by, items, chosen, onChoose }: S
 
 export function BenchmarkChanges({ found }: { found: BenchmarkComparison }) {
   return (
-    <Table label="Two runs compared" head={['Measurement', 'Before', 'After', 'Gain']}>
+    <Table label={texts.runsCompared} head={['measurement', 'before', 'after', 'gain']}>
       {found.changes.map((each) => (
         <tr key={each.metric} className="border-b border-line">
           <th scope="row" className="min-w-40 px-2 py-1.5 text-left font-normal break-all">

@@ -3,17 +3,19 @@
 import type { BenchmarkWays as Ways } from '../api/types';
 import { change, figure } from '../lib/benchmarks';
 import { wide } from '../lib/wide';
+import { benchmarks as texts } from '../texts/english/benchmarks';
+import { fill } from '../texts/fill';
 
 const LOSS = 0.05;
 
 export function BenchmarkWays({ ways }: { ways: Ways }) {
   const { names, node, after, before, gain, unit } = ways;
-  const title = `${ways.benchmark} between ${node ? `the devices of ${node}` : 'nodes'}`;
-  const name = (at: number) => (node ? `device ${names[at]}` : names[at]);
+  const title = fill(node ? texts.betweenDevices : texts.betweenNodes, { benchmark: ways.benchmark, node });
+  const name = (at: number) => (node ? fill(texts.device, { index: names[at] ?? '' }) : (names[at] ?? ''));
   return (
     <section aria-label={title} className="pt-4">
       <h3 className="pb-1 text-sm font-medium break-all">
-        {title} <span className="font-normal text-muted">({unit}, from the row to the column)</span>
+        {title} <span className="font-normal text-muted">{fill(texts.rowToColumn, { unit })}</span>
       </h3>
       <div {...wide} className="overflow-x-auto">
         <table className="border-collapse text-xs" aria-label={title}>
@@ -37,7 +39,7 @@ export function BenchmarkWays({ ways }: { ways: Ways }) {
                   <Way
                     key={names[to]}
                     self={at === to}
-                    words={`${name(at)} to ${name(to)}: ${figure(before[at]?.[to] ?? null)} before, ${figure(value)} after`}
+                    words={fill(texts.way, { from: name(at), to: name(to), before: figure(before[at]?.[to] ?? null), after: figure(value) })}
                     value={value}
                     part={gain[at]?.[to] ?? null}
                   />

@@ -7,6 +7,9 @@ import * as ask from '../api/queries';
 import type { Applied, DocumentSummary } from '../api/types';
 import { quote } from '../lib/cli';
 import { mayPreempt, nameOf } from '../lib/documents';
+import { configuration, draft as texts } from '../texts/english/configuration';
+import { shared } from '../texts/english/shared';
+import { fill } from '../texts/fill';
 import { Findings } from './Consequences';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
@@ -39,8 +42,8 @@ export function ChangeQuestion({ of, action, onClose, onDone }: Props) {
   const document = quote(`${of.kind.toLowerCase()}/${of.name}`);
   const line = `corral ${deletes ? `delete ${document}` : `rollback ${document} ${of.revision}`}${preempt ? ' --preempt' : ''}`;
   return (
-    <Dialog title={deletes ? `Delete ${nameOf(of)}?` : `Roll ${nameOf(of)} back to revision ${of.revision}?`} onClose={onClose}>
-      {deletes && <p className="pb-3 text-sm text-muted">Its revisions stay, and it can be rolled back to one of them.</p>}
+    <Dialog title={fill(deletes ? texts.deleteNamed : texts.rollBackNamed, { document: nameOf(of), revision: of.revision })} onClose={onClose}>
+      {deletes && <p className="pb-3 text-sm text-muted">{texts.revisionsStay}</p>}
       {trial.isPending && <Skeleton rows={3} />}
       {trial.error && findings.length === 0 && <Fault error={trial.error} />}
       {findings.length > 0 && <Findings findings={findings} />}
@@ -52,7 +55,7 @@ export function ChangeQuestion({ of, action, onClose, onDone }: Props) {
       {(preempt || mayPreempt(findings)) && (
         <label className="flex items-center gap-2 pt-3 text-sm">
           <input type="checkbox" checked={preempt} onChange={(event) => setPreempt(event.target.checked)} />
-          Let the jobs that are in its way yield
+          {texts.letYield}
         </label>
       )}
       {change.error && <Fault error={change.error} />}
@@ -60,10 +63,10 @@ export function ChangeQuestion({ of, action, onClose, onDone }: Props) {
         <CommandLine line={line} className="-ml-1.5" />
         <div className="ml-auto flex gap-2">
           <button type="button" className="btn" onClick={onClose}>
-            Leave it
+            {shared.leave}
           </button>
           <button type="button" className={`btn ${deletes || preempt ? 'btn-grave' : 'btn-main'}`} onClick={() => change.mutate()} disabled={change.isPending || !trial.data}>
-            {deletes ? 'Delete' : 'Roll back'}
+            {deletes ? configuration.delete : configuration.rollBack}
           </button>
         </div>
       </div>

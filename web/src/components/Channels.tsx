@@ -6,7 +6,7 @@ import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { Channel, NewChannel, Notification } from '../api/types';
 import { channels as texts } from '../texts/english/account';
-import { fill, filled, textOf } from '../texts/fill';
+import { counted, fill, filled, textOf } from '../texts/fill';
 import { CommandLine, CopyWord } from './Copy';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
@@ -49,7 +49,7 @@ export function Channels() {
 
 /** What a channel is told, in words. */
 export function told({ events, waitingSeconds, jobs }: Channel): string {
-  const waits = waitingSeconds ? [fill(texts.waiting, { minutes: Math.round(waitingSeconds / 60) })] : [];
+  const waits = waitingSeconds ? [counted(texts.waiting, Math.round(waitingSeconds / 60))] : [];
   const all = [...events.map((each) => texts.events[each]), ...waits].join(', ') || texts.jobFiles;
   return jobs === '*' ? all : fill(texts.ofJobs, { events: all, jobs });
 }

@@ -6,7 +6,7 @@ import { chosen, dropped, pack, Unpackable, type Folder, type Packed } from '../
 import { BadIgnoreFile } from '../lib/ignore';
 import { ApiError } from '../api/client';
 import { submit as texts } from '../texts/english/submit';
-import { counted, fill, number } from '../texts/fill';
+import { counted } from '../texts/fill';
 
 export interface SentCode {
   digest: string;
@@ -155,7 +155,7 @@ function Bar({ done, size }: { done: number; size: number }) {
 function told(state: State): string {
   if (state.at === 'none') return '';
   if (state.at === 'failed') return state.why;
-  if (state.at === 'packing') return fill(texts.packingFilesSo, { name: state.name, files: number(state.files) });
+  if (state.at === 'packing') return counted(texts.packingFilesSo, state.files, { name: state.name });
   return counted(state.at === 'sending' ? texts.sendingFiles : texts.hasFiles, state.packed.files, { name: state.name, size: size(state.packed.blob.size) });
 }
 

@@ -4,8 +4,11 @@ import { Link } from '@tanstack/react-router';
 import type { DeviceTimeline } from '../api/types';
 import { hues } from '../lib/cells';
 import { type Bar, marks, type Row, rows, spoken } from '../lib/devicetimeline';
-import { count, shortNode } from '../lib/format';
+import { shortNode } from '../lib/format';
 import { absolute } from '../lib/time';
+import { counts } from '../texts/english/counts';
+import { timeline as texts } from '../texts/english/timeline';
+import { counted, fill } from '../texts/fill';
 
 const DEVICE = 7;
 const LEAST = 16;
@@ -22,8 +25,8 @@ export function DeviceBars({ timeline }: { timeline: DeviceTimeline }) {
       <div aria-hidden className={GRID}>
         <span />
         <div className="relative h-4 text-2xs text-muted">
-          {ticks.map(({ at, word }, number) => (
-            <span key={word} className={`absolute -translate-x-1/2 ${word === 'now' ? 'font-medium text-text' : number % 2 ? '' : 'max-sm:hidden'}`} style={{ left: `${at * 100}%` }}>
+          {ticks.map(({ at, word, now }, number) => (
+            <span key={word} className={`absolute -translate-x-1/2 ${now ? 'font-medium text-text' : number % 2 ? '' : 'max-sm:hidden'}`} style={{ left: `${at * 100}%` }}>
               {word}
             </span>
           ))}
@@ -44,8 +47,8 @@ function NodeBars({ row, ticks, colours }: { row: Row; ticks: ReturnType<typeof 
       <div>
         <p className="sr-only">{spoken(row)}</p>
         <div aria-hidden className="relative overflow-hidden border-b border-l border-line bg-sunken" style={{ height }}>
-          {ticks.map(({ at, word }) => (
-            <span key={word} className={`absolute inset-y-0 ${word === 'now' ? 'z-10 border-l-2 border-accent' : 'border-l border-line'}`} style={{ left: `${at * 100}%` }} />
+          {ticks.map(({ at, word, now }) => (
+            <span key={word} className={`absolute inset-y-0 ${now ? 'z-10 border-l-2 border-accent' : 'border-l border-line'}`} style={{ left: `${at * 100}%` }} />
           ))}
           {row.bars.map((bar) => (
             <OneBar key={`${bar.stay.job} ${bar.stay.begin} ${bar.from} ${bar.expected}`} bar={bar} device={device} hue={colours.get(bar.stay.job) ?? 0} />
@@ -86,6 +89,7 @@ function OneBar({ bar, device, hue }: { bar: Bar; device: number; hue: number })
 }
 
 function told({ stay, expected }: Bar): string {
-  const end = stay.end ? `until ${absolute(stay.end)}` : expected ? 'until after the forecast ends' : 'until now';
-  return `${stay.name} of ${stay.user}, queue ${stay.queue}: ${count(stay.devices.length, 'device')} ${expected ? 'expected ' : ''}from ${absolute(stay.begin)} ${end}`;
+  const end = stay.end ? fill(texts.untilTime, { time: absolute(stay.end) }) : expected ? texts.untilAfterForecast : texts.untilNow;
+  const values = { job: stay.name, user: stay.user, queue: stay.queue, devices: counted(counts.devices, stay.devices.length), begin: absolute(stay.begin), end };
+  return fill(expected ? texts.stayExpected : texts.stay, values);
 }

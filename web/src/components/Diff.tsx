@@ -1,6 +1,8 @@
 /** Lines that differ, by sign and word as well as by colour. */
 
 import { counted, diffRows, type DiffRow } from '../lib/diff';
+import { difference as texts } from '../texts/english/difference';
+import { filled, number } from '../texts/fill';
 
 const SIGN = { same: ' ', gone: '−', came: '+', gap: ' ' } as const;
 const COLOUR = {
@@ -9,17 +11,16 @@ const COLOUR = {
   came: 'bg-accent-ground text-accent',
   gap: 'text-faint',
 } as const;
-const WORD = { same: '', gone: 'removed: ', came: 'added: ', gap: '' } as const;
 
 /** `label` tells it from others on the page. */
-export function Diff({ diff, label = 'Difference' }: { diff: string; label?: string }) {
+export function Diff({ diff, label = texts.label }: { diff: string; label?: string }) {
   const rows = diffRows(diff);
-  if (rows.length === 0) return <p className="py-3 text-sm text-muted">There is no difference.</p>;
+  if (rows.length === 0) return <p className="py-3 text-sm text-muted">{texts.none}</p>;
   const { came, gone } = counted(rows);
   return (
     <>
       <p className="pb-2 text-xs text-muted">
-        <span className="text-accent">+{came}</span> <span className="text-fail">−{gone}</span> lines
+        {filled(texts.lines, { came: <span className="text-accent">+{number(came)}</span>, gone: <span className="text-fail">−{number(gone)}</span> })}
       </p>
       <div className="overflow-x-auto border border-line bg-sunken py-1 font-mono text-xs leading-5" role="region" aria-label={label} tabIndex={0}>
         <div className="w-max min-w-full">
@@ -40,7 +41,7 @@ function Line({ row }: { row: DiffRow }) {
       <span aria-hidden className="w-5 shrink-0 text-center select-none">
         {SIGN[row.kind]}
       </span>
-      <span className="sr-only">{WORD[row.kind]}</span>
+      <span className="sr-only">{row.kind === 'gone' ? texts.removed : row.kind === 'came' ? texts.added : ''}</span>
       <span className="pr-4">{row.text}</span>
     </div>
   );

@@ -6,6 +6,8 @@ import { useRef, useState } from 'react';
 import * as ask from '../api/queries';
 import type { AppliedDocument, DocumentSummary, Finding } from '../api/types';
 import { mayPreempt, nameOf } from '../lib/documents';
+import { draft as texts } from '../texts/english/configuration';
+import { fill } from '../texts/fill';
 import { ApplyDialog, type Draft } from './ApplyDialog';
 import { CommandLine } from './Copy';
 import { Consequences } from './Consequences';
@@ -70,7 +72,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
       {base && latest && latest.revision !== base.revision && <Overtaken latest={latest} onKeep={() => setBase(latest)} onTake={() => void takeLatest()} />}
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 pt-4 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-2">
-          <YamlEditor ref={editor} label="Document, YAML" value={text} onChange={setText} problems={trial?.problems ?? []} onSubmit={submit} className="max-h-[70vh] overflow-auto" />
+          <YamlEditor ref={editor} label={texts.label} value={text} onChange={setText} problems={trial?.problems ?? []} onSubmit={submit} className="max-h-[70vh] overflow-auto" />
           {trial && trial.problems.length > 0 && <Problems problems={trial.problems} onPick={(problem) => editor.current?.show(problem)} />}
         </div>
         <div className="min-w-0">
@@ -80,20 +82,20 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
         <div className="sticky bottom-0 col-span-full flex flex-wrap items-center gap-2 border-t border-line bg-ground py-3">
           {broken && yields ? (
             <button type="button" className="btn btn-grave !h-9" disabled={!ready} onClick={submit}>
-              Apply, and let jobs yield…
+              {texts.applyYieldAsk}
             </button>
           ) : (
             <button type="button" className="btn btn-main !h-9 !px-5" disabled={!ready || broken} onClick={submit}>
-              Apply…
+              {texts.applyAsk}
             </button>
           )}
           <TryButton attempt={attempt} text={text} disabled={!does || (trial?.problems.length ?? 0) > 0} />
           <Link to="/configuration" search={of ? { document: of } : {}} className="btn !h-9">
-            {changed ? 'Discard' : 'Back'}
+            {changed ? texts.discard : texts.back}
           </Link>
           {changed && (
             <button type="button" className="btn-bare !h-9" onClick={() => setText(saved)}>
-              Undo all changes
+              {texts.undoAll}
             </button>
           )}
           <span className="grow" />
@@ -101,7 +103,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
         </div>
       </div>
       {asking && <ApplyDialog {...asking} onApplied={(documents) => void done(documents)} onClose={() => setAsking(null)} />}
-      {leave.status === 'blocked' && <LeaveDraft title="Discard what you have written?" stay="Go on writing" onStay={leave.reset} onLeave={leave.proceed} />}
+      {leave.status === 'blocked' && <LeaveDraft title={texts.discardWritten} stay={texts.goOnWriting} onStay={leave.reset} onLeave={leave.proceed} />}
     </>
   );
 }
@@ -118,14 +120,14 @@ function Overtaken({ latest, onKeep, onTake }: { latest: DocumentSummary; onKeep
   return (
     <div role="status" className="mt-3 flex flex-wrap items-center gap-x-3 gap-y-2 border-l-[3px] border-wait bg-wait-ground px-4 py-2 text-sm">
       <p className="grow">
-        {latest.actor} {latest.deleted ? 'deleted it' : `made revision ${latest.revision}`} while you were writing. The changes shown are against that now.
+        {fill(latest.deleted ? texts.overtakenDeleted : texts.overtaken, { actor: latest.actor, revision: latest.revision })}
       </p>
       <button type="button" className="btn" onClick={onKeep}>
-        Keep my text
+        {texts.keepMyText}
       </button>
       {!latest.deleted && (
         <button type="button" className="btn" onClick={onTake}>
-          Take revision {latest.revision}
+          {fill(texts.takeRevision, { revision: latest.revision })}
         </button>
       )}
     </div>

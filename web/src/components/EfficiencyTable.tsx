@@ -4,17 +4,20 @@ import { Link } from '@tanstack/react-router';
 import type { EfficiencySum, JobEfficiency } from '../api/types';
 import { usedPart, wouldHaveDone } from '../lib/efficiency';
 import { hours } from '../lib/usage';
+import { efficiency as texts } from '../texts/english/efficiency';
+import { shared } from '../texts/english/shared';
+import { fill, textOf } from '../texts/fill';
 
 export function EfficiencyTable({ jobs }: { jobs: readonly JobEfficiency[] }) {
   return (
-    <table className="grid-table [&_td]:!align-top" aria-label="Jobs">
+    <table className="grid-table [&_td]:!align-top" aria-label={texts.jobs}>
       <thead>
         <tr>
-          <th className="w-[45%] max-sm:w-auto">Job</th>
-          <th className="num">Device-hours</th>
-          <th className="num">Used</th>
-          <th className="num max-md:hidden">Lost</th>
-          <th className="max-md:hidden">Would have done</th>
+          <th className="w-[45%] max-sm:w-auto">{texts.job}</th>
+          <th className="num">{texts.deviceHours}</th>
+          <th className="num">{texts.used}</th>
+          <th className="num max-md:hidden">{texts.lostHours}</th>
+          <th className="max-md:hidden">{texts.wouldHaveDone}</th>
         </tr>
       </thead>
       <tbody>
@@ -35,12 +38,12 @@ function Row({ job }: { job: JobEfficiency }) {
           {job.name}
         </Link>
         <p className="text-xs text-muted [overflow-wrap:anywhere]">
-          {job.user} · {job.queue} · {job.state}
+          {job.user} · {job.queue} · {textOf(shared.states, job.state)}
         </p>
-        {smaller.length > 0 && <p className="text-xs md:hidden">would have done: {smaller.join('; ')}</p>}
+        {smaller.length > 0 && <p className="text-xs md:hidden">{fill(texts.wouldHaveDoneNarrow, { requests: smaller.join('; ') })}</p>}
         <details className="pt-0.5 text-xs">
-          <summary className="text-muted" aria-label={`In words: ${job.name}`}>
-            In words
+          <summary className="text-muted" aria-label={fill(texts.inWordsOf, { job: job.name })}>
+            {texts.inWords}
           </summary>
           <ul className="max-w-[75ch] space-y-0.5 py-1">
             {job.words.map((sentence) => (
@@ -63,7 +66,7 @@ function Row({ job }: { job: JobEfficiency }) {
 
 function NotMeasured() {
   return (
-    <span className="font-normal text-faint" title="The use of its devices was not measured.">
+    <span className="font-normal text-faint" title={texts.useNotMeasured}>
       –
     </span>
   );
@@ -71,13 +74,13 @@ function NotMeasured() {
 
 export function EfficiencyByUser({ users, onUser }: { users: readonly EfficiencySum[]; onUser: (user: string) => void }) {
   return (
-    <table className="grid-table" aria-label="Users">
+    <table className="grid-table" aria-label={texts.users}>
       <thead>
         <tr>
-          <th className="w-[45%] max-sm:w-auto">User</th>
-          <th className="num">Device-hours</th>
-          <th className="num">Used</th>
-          <th className="num max-md:hidden">Lost</th>
+          <th className="w-[45%] max-sm:w-auto">{texts.user}</th>
+          <th className="num">{texts.deviceHours}</th>
+          <th className="num">{texts.used}</th>
+          <th className="num max-md:hidden">{texts.lostHours}</th>
         </tr>
       </thead>
       <tbody>

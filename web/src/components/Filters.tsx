@@ -53,7 +53,7 @@ export function Filters({ filter, onChange }: Props) {
           {fill(texts.inOrder, { order: textOf(texts.orders, filter.order) })}
         </button>
       )}
-      <span className="grow" />
+      <span className="grow max-sm:hidden" />
       <SavedFilters filter={filter} onChange={onChange} />
       <select
         aria-label={texts.group}

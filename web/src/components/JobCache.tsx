@@ -8,7 +8,7 @@ import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
 import { counts } from '../texts/english/counts';
 import { job as texts } from '../texts/english/job';
-import { counted, fill } from '../texts/fill';
+import { counted, fill, number } from '../texts/fill';
 
 /** The server is not asked about jobs whose file turns the cache off. */
 export function JobCache({ job }: { job: JobDetail }) {
@@ -56,14 +56,15 @@ export function CacheCard({ said }: { said: Cache }) {
 function sentence(said: Cache): string {
   if (said.tasks === 0) return texts.taskHasAsked;
   if (said.hits === 0) {
-    return said.tasks === 1 ? texts.taskFoundCompiled : fill(texts.noneTasksFound, { tasks: said.tasks });
+    return said.tasks === 1 ? texts.taskFoundCompiled : counted(texts.noneTasksFound, said.tasks);
   }
   const [plain, saved, nothing] =
     said.tasks === 1
       ? [texts.oneStarted, texts.oneStartedSaved, texts.oneStartedNothing]
       : [texts.someStarted, texts.someStartedSaved, texts.someStartedNothing];
   const text = said.savedSeconds === null ? plain : said.savedSeconds > 0 ? saved : nothing;
-  return fill(text, { hits: said.hits, tasks: said.tasks, bytes: bytes(said.bytes), time: duration(said.savedSeconds ?? 0) });
+  const values = { hits: number(said.hits), bytes: bytes(said.bytes), time: duration(said.savedSeconds ?? 0) };
+  return typeof text === 'string' ? fill(text, values) : counted(text, said.tasks, values);
 }
 
 function origin(said: Cache): string {

@@ -29,7 +29,7 @@ export function JobLog({ job, height }: { job: JobDetail; height: string }) {
   const task = search.task ?? only;
   const attempts = useAttempts(job.id, task).data?.items ?? [];
   const attempt = (task && search.attempt) || '';
-  const set = (change: { task?: string; attempt?: string; find?: string }) => void navigate({ search: { ...search, ...change }, replace: true });
+  const set = (change: { task?: string; attempt?: string; find?: string }) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   const selector = (
     <>
       {names.length > 1 && <TaskChoice {...{ names, task, together }} onChange={(next) => set({ task: next, attempt: undefined })} />}

@@ -42,7 +42,7 @@ export default function JobProfiles({ job, profile, before, onChoice }: Props) {
           <List items={data.items} chosen={chosen} onChoice={choose} />
           <p className="pt-1.5 text-2xs text-muted">
             {data.mostBytes > 0 && fill(data.bytes > 0 && data.bytes < 2 ** 20 ? texts.useLittle : texts.use, { bytes: bytes(data.bytes), mostBytes: bytes(data.mostBytes) })}{' '}
-            {fill(texts.profilesGoAfter, { days: data.days })}
+            {counted(texts.profilesGoAfter, data.days)}
           </p>
         </section>
       )}

@@ -6,7 +6,7 @@ import { HangsCard, RanksCard } from './JobRanks';
 
 afterEach(cleanup);
 
-const rank: RankScore = { task: 'worker-0', node: 'local/n1', step: 1200, stepsPerSecond: 2, score: 1, behindSeconds: 0 };
+const rank: RankScore = { task: 'worker-0', node: 'local/n1', step: 1200, stepsPerSecond: 2, score: 1, behindSeconds: 0, waits: null };
 const slow: RankScore = { ...rank, task: 'worker-2', step: 600, stepsPerSecond: 1, score: 0.5 };
 const hang: Hang = {
   at: '2026-11-28T12:00:00Z',
@@ -26,6 +26,12 @@ describe('the pace of the tasks of a gang', () => {
     render(<RanksCard ranks={[slow, rank]} />);
     expect(screen.getByText('worker-2 works at 50 % of the pace of its peers.')).toBeDefined();
     expect(screen.getByRole('row', { name: 'worker-2 local/n1 600 1.00 50 %' })).toBeDefined();
+  });
+
+  it('shows how long each waits where that is told', () => {
+    render(<RanksCard ranks={[{ ...slow, waits: 0.05 }, { ...rank, waits: 0.55 }]} />);
+    expect(screen.getByRole('columnheader', { name: 'Waits for peers' })).toBeDefined();
+    expect(screen.getByRole('row', { name: 'worker-2 local/n1 600 1.00 50 % 5 %' })).toBeDefined();
   });
 
   it('is calm where all keep pace, and counts those that it leaves out', () => {

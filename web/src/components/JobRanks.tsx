@@ -7,7 +7,7 @@ import { bytes } from '../lib/bytes';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
 import { job as texts } from '../texts/english/job';
-import { fill, filled, number } from '../texts/fill';
+import { counted, fill, filled, number } from '../texts/fill';
 import { Ago } from './Time';
 
 /** Slower than its peers by more than this is marked. */
@@ -64,6 +64,7 @@ export function HangsCard({ hangs, address }: HangsProps) {
 
 export function RanksCard({ ranks }: { ranks: RankScore[] }) {
   const rest = ranks.length - SHOWN;
+  const waits = ranks.some((each) => each.waits !== null);
   return (
     <section aria-label={texts.paceTasks}>
       <h2 className="heading">{texts.paceTasks}</h2>
@@ -77,6 +78,7 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
               <th scope="col" className="text-right">{texts.step}</th>
               <th scope="col" className="text-right">{texts.stepsASecond}</th>
               <th scope="col" className="text-right">{texts.besideItsPeers}</th>
+              {waits && <th scope="col" className="text-right">{texts.waitsForPeers}</th>}
             </tr>
           </thead>
           <tbody>
@@ -87,12 +89,13 @@ export function RanksCard({ ranks }: { ranks: RankScore[] }) {
                 <td className="text-right">{number(each.step)}</td>
                 <td className="text-right">{each.stepsPerSecond === null ? '' : each.stepsPerSecond.toPrecision(3)}</td>
                 <td className={`text-right ${slow(each) ? 'font-semibold' : ''}`}>{percent(each.score)}</td>
+                {waits && <td className="text-right">{percent(each.waits)}</td>}
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {rest > 0 && <p className="pt-1 text-xs text-muted">{fill(texts.faster, { rest: number(rest) })}</p>}
+      {rest > 0 && <p className="pt-1 text-xs text-muted">{counted(texts.faster, rest)}</p>}
     </section>
   );
 }
@@ -102,7 +105,7 @@ function sentence(ranks: RankScore[]): string {
   const [slowest] = behind;
   if (!slowest) return texts.allTasksReport;
   if (behind.length === 1) return fill(texts.worksPacePeers, { task: slowest.task, score: percent(slowest.score) });
-  return fill(texts.tasksSlowerThan, { behind: number(behind.length), ranks: number(ranks.length) });
+  return counted(texts.tasksSlowerThan, behind.length, { ranks: number(ranks.length) });
 }
 
 function slow(each: RankScore): boolean {

@@ -6,7 +6,7 @@ import { ENDED, type JobDetail, type SeriesView } from '../api/types';
 import { inWords, named, picture, short, type Named } from '../lib/series';
 import { absolute, between, duration } from '../lib/time';
 import { job as texts } from '../texts/english/job';
-import { fill } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 
 const WIDTH = 300;
 const HEIGHT = 56;
@@ -45,7 +45,7 @@ function Figures({ shown }: { shown: Named[] }) {
           </li>
         ))}
       </ul>
-      {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{fill(texts.moreShown, { shown: shown.length - MOST })}</p>}
+      {shown.length > MOST && <p className="pt-2 text-2xs text-muted">{counted(texts.moreShown, shown.length - MOST)}</p>}
     </>
   );
 }

@@ -11,7 +11,7 @@ import { steady } from '../lib/steady';
 import { counts } from '../texts/english/counts';
 import { list as texts } from '../texts/english/list';
 import { shared } from '../texts/english/shared';
-import { counted, fill, number, textOf } from '../texts/fill';
+import { counted, fill, textOf } from '../texts/fill';
 import { Status } from './Status';
 import { Ago, Span } from './Time';
 import { useRows } from './useRows';
@@ -83,7 +83,7 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where, hidd
           onClick={release}
           className="absolute top-[-14px] left-1/2 z-10 -translate-x-1/2 rounded-full border border-accent bg-accent-ground px-3 py-0.5 text-xs text-accent"
         >
-          {fill(texts.newShow, { kept })}
+          {counted(texts.newShow, kept)}
         </button>
       )}
       <table ref={drawn.table} className="grid-table" aria-rowcount={entries.length + 1}>
@@ -153,7 +153,7 @@ function GroupRow({ group, at, measure, columns, folded, onFold, chosen, onChoos
       <td colSpan={columns}>
         <button type="button" aria-expanded={!folded} onClick={() => onFold(group.key)} className="text-left font-medium hover:underline">
           <span aria-hidden className="inline-block w-4 text-muted">{folded ? '▸' : '▾'}</span>
-          {group.name} <span className="font-normal text-muted">{inStates(states).map(([state, many]) => fill(texts.inState, { count: number(many), state: textOf(shared.states, state) })).join(', ')}</span>
+          {group.name} <span className="font-normal text-muted">{inStates(states).map(([state, many]) => counted(texts.inState, many, { state: textOf(shared.states, state) })).join(', ')}</span>
         </button>
       </td>
     </tr>
@@ -191,7 +191,7 @@ function ArrayRow({ job, array, selected, at, measure, hidden }: Place & { array
   const states = inStates(array.states);
   const state = states[0]?.[0] ?? job.state;
   const size = states.reduce((sum, [, many]) => sum + many, 0);
-  const said = states.map(([each, many]) => fill(texts.inState, { count: number(many), state: textOf(shared.states, each) })).join(', ');
+  const said = states.map(([each, many]) => counted(texts.inState, many, { state: textOf(shared.states, each) })).join(', ');
   return (
     <tr ref={measure} data-index={at} aria-rowindex={at + 2} data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
       <td />

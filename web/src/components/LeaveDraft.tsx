@@ -1,5 +1,6 @@
 /** Asks before a page is left whose draft was not applied. */
 
+import { draft as texts } from '../texts/english/configuration';
 import { Dialog } from './Dialog';
 
 interface Props {
@@ -13,13 +14,13 @@ interface Props {
 export function LeaveDraft({ title, stay, onStay, onLeave }: Props) {
   return (
     <Dialog title={title} onClose={onStay}>
-      <p className="text-sm text-muted">The draft is only in this window; nothing of it has been applied.</p>
+      <p className="text-sm text-muted">{texts.onlyHere}</p>
       <div className="flex justify-end gap-2 pt-5">
         <button type="button" data-first className="btn" onClick={onStay}>
           {stay}
         </button>
         <button type="button" className="btn btn-grave" onClick={onLeave}>
-          Discard
+          {texts.discard}
         </button>
       </div>
     </Dialog>

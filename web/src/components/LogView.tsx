@@ -6,7 +6,7 @@ import { BASE } from '../api/client';
 import { logPath } from '../api/logs';
 import { useKeys } from '../lib/keys';
 import { job as texts } from '../texts/english/job';
-import { fill, number } from '../texts/fill';
+import { counted } from '../texts/fill';
 import { LogLine } from './LogLine';
 import { useLog } from './useLog';
 
@@ -113,7 +113,7 @@ export function LogView({ jobId, jobName, task, attempt, generation, find, onFin
         >
           {lines.length === 0 && <NoLines state={state} problem={problem} />}
           {buffer.dropped > 0 && (
-            <p className="px-3 text-faint">{fill(texts.olderLinesDownload, { dropped: number(buffer.dropped) })}</p>
+            <p className="px-3 text-faint">{counted(texts.olderLinesDownload, buffer.dropped)}</p>
           )}
           <div className={`relative ${wrap ? '' : 'w-max min-w-full'}`} style={{ height: rows.getTotalSize() }}>
             {rows.getVirtualItems().map((item) => (
@@ -176,7 +176,7 @@ function Find({ value, onChange, onStep, found }: FindProps) {
           if (event.key === 'Escape') field.current?.blur();
         }}
       />
-      {value && <span role="status">{fill(texts.countFound, { found: number(found) })}</span>}
+      {value && <span role="status">{counted(texts.countFound, found)}</span>}
     </label>
   );
 }

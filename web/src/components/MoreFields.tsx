@@ -43,7 +43,7 @@ export function MoreFields({ groups, text, role, disabled, onText }: Props) {
   });
 }
 
-const LINES = new Set<Kind>(['pairs', 'numbers', 'inputs', 'outputs', 'labels', 'taints']);
+const LINES = new Set<Kind>(['pairs', 'numbers', 'inputs', 'outputs', 'labels', 'taints', 'volumes', 'containers']);
 
 /** What a text says, however it is spaced; names and their values stand in any order. */
 function meant(kind: Kind, text: string): string {

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import type { JobSummary, LineEntry } from '../api/types';
 import { counts } from '../texts/english/counts';
 import { list as texts } from '../texts/english/list';
-import { counted, fill, filled } from '../texts/fill';
+import { counted, filled } from '../texts/fill';
 import { Glyph } from './Status';
 import { Ago } from './Time';
 
@@ -66,7 +66,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
           {(hidden > 0 || more) && (
             <li>
               <Link to="/line" className="link">
-                {more ? texts.allWait : fill(texts.moreWait, { hidden })}
+                {more ? texts.allWait : counted(texts.moreWait, hidden)}
               </Link>
             </li>
           )}

@@ -6,7 +6,7 @@ import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
 import { nodeEnd, partOf, ranges, shortNode } from '../lib/format';
 import { belowOf, tileLines, tileName } from '../lib/tiles';
 import { map as texts } from '../texts/english/map';
-import { fill } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 import { Band, bandHeight, Overlay } from './NodeMarks';
 import { UsePeek } from './UsePeek';
 
@@ -64,7 +64,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
         height={height}
         viewBox={`0 0 ${width} ${height}`}
         role="group"
-        aria-label={fill(node.ready ? texts.nodeFree : closed ? texts.nodeClosed : texts.nodeNotReady, { name, free: node.free, devices: node.devices })}
+        aria-label={counted(node.ready ? texts.nodeFree : closed ? texts.nodeClosed : texts.nodeNotReady, node.devices, { name, free: node.free })}
         className="h-auto max-w-[calc(100vw-7.5rem)] shrink"
         opacity={node.ready || closed ? 1 : 0.55}
       >
@@ -88,7 +88,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
 }
 
 function NodeName({ node, words, closed }: { node: MapNode; words: boolean; closed: NodeMark | undefined }) {
-  const free = node.devices ? fill(texts.freeOf, { count: node.free }) : texts.noDevices;
+  const free = node.devices ? counted(texts.freeOf, node.free) : texts.noDevices;
   return (
     <div className="w-[4.5rem] shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
       <div className="truncate" title={node.name}>

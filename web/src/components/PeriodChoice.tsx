@@ -2,7 +2,7 @@
 
 import { PERIODS, type Period } from '../lib/usage';
 import { usage as texts } from '../texts/english/usage';
-import { fill } from '../texts/fill';
+import { counted } from '../texts/fill';
 
 type Named = Partial<Record<'days' | 'from' | 'to', string>>;
 
@@ -28,7 +28,7 @@ export function PeriodChoice({ search, chosen, usual, onChange }: Props) {
             aria-pressed={each === among}
             onClick={() => onChange({ days: each === usual ? undefined : each, from: undefined, to: undefined })}
           >
-            {fill(texts.days, { name: each })}
+            {counted(texts.days, Number(each))}
           </button>
         ))}
       </div>

@@ -3,7 +3,7 @@
 import type { ProfileCurve, RankCurves } from '../api/types';
 import { amount, curvePath, curveWords } from '../lib/profiles';
 import { profiles as texts } from '../texts/english/profiles';
-import { fill } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 
 const WIDTH = 300;
 const HEIGHT = 44;
@@ -33,7 +33,7 @@ export function ProfileCurves({ ranks }: { ranks: readonly RankCurves[] }) {
           {texts.networkFiguresWhole}
         </p>
       )}
-      {ranks.length > MOST && <p className="text-2xs text-muted">{fill(texts.moreRanksDrawn, { ranks: ranks.length - MOST })}</p>}
+      {ranks.length > MOST && <p className="text-2xs text-muted">{counted(texts.moreRanksDrawn, ranks.length - MOST)}</p>}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { isTrace, percent, summary } from '../lib/profiles';
 import { bytes } from '../lib/bytes';
 import { wide } from '../lib/wide';
 import { profiles as texts } from '../texts/english/profiles';
-import { fill } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 import { FlameGraph } from './FlameGraph';
 import { Fault, Skeleton } from './Notices';
 import { ProfileAdvice } from './ProfileAdvice';
@@ -87,7 +87,7 @@ function Places({ places }: { places: readonly ProfilePlace[] }) {
         <li key={at}>
           <h3 className="text-sm font-medium">
             {place.ranks.length > MOST_RANKS
-              ? fill(texts.ranksMore, { ranks: place.ranks.slice(0, MOST_RANKS).join(', '), more: place.ranks.length - MOST_RANKS })
+              ? counted(texts.ranksMore, place.ranks.length - MOST_RANKS, { ranks: place.ranks.slice(0, MOST_RANKS).join(', ') })
               : place.ranks.join(', ')}
             <span className="font-normal text-muted">
               {' '}

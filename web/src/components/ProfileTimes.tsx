@@ -5,7 +5,7 @@ import { PARTS, band, percent, spoken, together } from '../lib/profiles';
 import { duration } from '../lib/time';
 import { wide } from '../lib/wide';
 import { profiles as texts } from '../texts/english/profiles';
-import { fill, number } from '../texts/fill';
+import { counted, number } from '../texts/fill';
 import { ProfileAdvice } from './ProfileAdvice';
 
 const HEIGHT = 26;
@@ -57,7 +57,7 @@ function Timelines({ ranks }: { ranks: readonly RankTimes[] }) {
           </div>
         ))}
       </div>
-      {ranks.length > MOST && <p className="pt-1 text-2xs text-muted">{fill(texts.moreRanksTable, { ranks: ranks.length - MOST })}</p>}
+      {ranks.length > MOST && <p className="pt-1 text-2xs text-muted">{counted(texts.moreRanksTable, ranks.length - MOST)}</p>}
     </figure>
   );
 }

@@ -9,7 +9,7 @@ import { wide } from '../lib/wide';
 import { counts } from '../texts/english/counts';
 import { queues as texts } from '../texts/english/queues';
 import { shares } from '../texts/english/shares';
-import { counted, fill, number } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 import { QueueManaging } from './QueueManaging';
 import { QueueWeeks } from './QueueWeeks';
 import { deviceTime } from './Receipts';
@@ -43,8 +43,8 @@ export function QueueDetail({ queue }: { queue: Queue }) {
 
 function said(standing: QueueStanding): string {
   const words = [fill(texts.gangsRunning, { gangs: counted(counts.gangs, standing.running) })];
-  if (standing.guests > 0) words.push(fill(texts.guests, { count: standing.guests }));
-  words.push(fill(texts.waitingGangs, { count: number(standing.waiting) }), fill(texts.weightOf, { weight: standing.weight }));
+  if (standing.guests > 0) words.push(counted(texts.guests, standing.guests));
+  words.push(counted(texts.waitingGangs, standing.waiting), fill(texts.weightOf, { weight: standing.weight }));
   if (standing.parent) words.push(fill(texts.belowQueue, { parent: standing.parent }));
   return words.join(', ');
 }

@@ -5,8 +5,7 @@ import type { Receipt } from '../api/types';
 import { absolute, duration } from '../lib/time';
 import { counts } from '../texts/english/counts';
 import { receipts as texts } from '../texts/english/receipts';
-import { counted, fill, filled, textOf } from '../texts/fill';
-import { language } from '../texts/language';
+import { counted, fill, filled, number, textOf } from '../texts/fill';
 import { Ago, Span, useNow } from './Time';
 
 /** Device-seconds in the largest unit that fits. */
@@ -14,7 +13,7 @@ export function deviceTime(seconds: number): string {
   if (seconds <= 0) return texts.nothing;
   const [unit, size] = seconds >= 3600 ? (['hours', 3600] as const) : seconds >= 60 ? (['minutes', 60] as const) : (['seconds', 1] as const);
   const amount = seconds / size;
-  return fill(texts.lost[unit], { amount: amount.toLocaleString(language().code, { maximumFractionDigits: amount < 10 ? 1 : 0 }) });
+  return fill(texts.lost[unit], { amount: number(amount, { maximumFractionDigits: amount < 10 ? 1 : 0 }) });
 }
 
 export function Receipts({ receipts }: { receipts: Receipt[] }) {

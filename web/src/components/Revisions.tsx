@@ -3,6 +3,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import * as ask from '../api/queries';
 import type { DocumentSummary } from '../api/types';
+import { configuration as texts } from '../texts/english/configuration';
+import { fill } from '../texts/fill';
 import { Fault, Skeleton } from './Notices';
 import { Ago } from './Time';
 
@@ -27,12 +29,12 @@ export function Revisions({ kind, name, shown, onShow, onRollBack }: Props) {
       <table className="grid-table">
         <thead>
           <tr>
-            <th className="num w-16">Revision</th>
-            <th>When</th>
-            <th>By</th>
-            <th className="max-sm:hidden">Why</th>
+            <th className="num w-16">{texts.revision}</th>
+            <th>{texts.when}</th>
+            <th>{texts.by}</th>
+            <th className="max-sm:hidden">{texts.why}</th>
             <th>
-              <span className="sr-only">Roll back</span>
+              <span className="sr-only">{texts.rollBack}</span>
             </th>
           </tr>
         </thead>
@@ -40,7 +42,7 @@ export function Revisions({ kind, name, shown, onShow, onRollBack }: Props) {
           {revisions.map((each) => (
             <tr key={each.revision} className={each.revision === shown ? 'bg-accent-ground' : ''} aria-current={each.revision === shown || undefined}>
               <td className="num">
-                <button type="button" className="link" onClick={() => onShow(each.revision)} aria-label={`Show revision ${each.revision}`}>
+                <button type="button" className="link" onClick={() => onShow(each.revision)} aria-label={fill(texts.showRevision, { revision: each.revision })}>
                   {each.revision}
                 </button>
               </td>
@@ -49,17 +51,17 @@ export function Revisions({ kind, name, shown, onShow, onRollBack }: Props) {
               </td>
               <td>
                 {each.actor}
-                {each.deleted && <span className="pl-2 text-fail">✕ deleted</span>}
+                {each.deleted && <span className="pl-2 text-fail">{texts.deleted}</span>}
                 <div className="text-xs text-muted sm:hidden">{each.note}</div>
               </td>
               <td className="text-muted max-sm:hidden">{each.note}</td>
               <td className="text-right whitespace-nowrap">
                 {each.revision === current ? (
-                  <span className="text-xs text-muted">{each.deleted ? '' : '● current'}</span>
+                  <span className="text-xs text-muted">{each.deleted ? '' : texts.current}</span>
                 ) : (
                   onRollBack && (
-                    <button type="button" className="link" onClick={() => onRollBack(each)} aria-label={`Roll back to revision ${each.revision}`}>
-                      roll back
+                    <button type="button" className="link" onClick={() => onRollBack(each)} aria-label={fill(texts.rollBackTo, { revision: each.revision })}>
+                      {texts.rollBackRow}
                     </button>
                   )
                 )}
@@ -70,7 +72,7 @@ export function Revisions({ kind, name, shown, onShow, onRollBack }: Props) {
       </table>
       {list.hasNextPage && (
         <button type="button" className="btn mt-3" onClick={() => void list.fetchNextPage()}>
-          Show earlier revisions
+          {texts.showEarlierRevisions}
         </button>
       )}
     </>

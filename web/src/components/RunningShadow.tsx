@@ -5,6 +5,7 @@ import { call } from '../api/client';
 import * as overview from '../api/overview';
 import type { RunningShadow as Shadow } from '../api/types';
 import { runningInWords } from '../lib/shadow';
+import { shadow as texts } from '../texts/english/shadow';
 import { Fault } from './Notices';
 import { ShadowAnswer } from './ShadowAnswer';
 
@@ -40,7 +41,7 @@ function Standing({ shadow }: { shadow: Shadow }) {
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="max-w-[70ch] min-w-0 space-y-1 text-sm break-words">
           <h2 id="running-shadow" className="label">
-            {shadow.state === 'running' ? 'Goes on hour by hour' : 'Went on hour by hour'}
+            {shadow.state === 'running' ? texts.goesOn : texts.wentOn}
           </h2>
           {runningInWords(shadow).map((each, at) => (
             <p key={at} className={failed && at === 1 ? 'text-fail' : ''}>
@@ -50,7 +51,7 @@ function Standing({ shadow }: { shadow: Shadow }) {
         </div>
         {shadow.state === 'running' && (
           <button type="button" className="btn shrink-0" aria-disabled={stop.isPending} onClick={() => !stop.isPending && stop.mutate()}>
-            {stop.isPending ? 'Stopping' : 'Stop'}
+            {stop.isPending ? texts.stopping : texts.stop}
           </button>
         )}
       </div>

@@ -5,7 +5,7 @@ import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
 import { job as texts } from '../texts/english/job';
-import { fill, number } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 import { Fault } from './Notices';
 import { TensorBoardButton } from './TensorBoardButton';
 
@@ -57,7 +57,7 @@ export function Services({ job }: { job: JobDetail }) {
         )}
       </ul>
       {items.length > SHOWN && (
-        <p className="pt-2 text-xs text-muted">{fill(texts.firstCorralOpen, { SHOWN, items: number(items.length) })}</p>
+        <p className="pt-2 text-xs text-muted">{counted(texts.firstCorralOpen, items.length, { shown: SHOWN })}</p>
       )}
     </section>
   );

@@ -2,23 +2,24 @@
 
 import { Link } from '@tanstack/react-router';
 import type { Figures, ShadowReport } from '../api/types';
-import { count } from '../lib/format';
 import { COLUMNS, hourOf, inWords, movedJobs } from '../lib/shadow';
 import { absolute } from '../lib/time';
 import { wide } from '../lib/wide';
+import { shadow as texts } from '../texts/english/shadow';
+import { counted as plural, fill, number, textOf } from '../texts/fill';
 import { Both } from './Both';
 import { ShadowPicture } from './ShadowPicture';
 
 export function ShadowAnswer({ report }: { report: ShadowReport }) {
   const queues = report.total.queues;
   return (
-    <div className="min-w-0 space-y-5" role="region" aria-label="Report">
+    <div className="min-w-0 space-y-5" role="region" aria-label={texts.report}>
       <div className="max-w-[70ch] space-y-1 text-sm">
         {inWords(report).map((each) => (
           <p key={each}>{each}</p>
         ))}
-        {report.gains.length > 0 && <p className="break-words text-muted">Gain most: {movedJobs(report.gains.slice(0, 5))}.</p>}
-        {report.losses.length > 0 && <p className="break-words text-muted">Lose most: {movedJobs(report.losses.slice(0, 5))}.</p>}
+        {report.gains.length > 0 && <p className="break-words text-muted">{fill(texts.gainMost, { jobs: movedJobs(report.gains.slice(0, 5)) })}</p>}
+        {report.losses.length > 0 && <p className="break-words text-muted">{fill(texts.loseMost, { jobs: movedJobs(report.losses.slice(0, 5)) })}</p>}
         {report.problem && (
           <p role="status" className="text-fail">
             {report.problem}
@@ -31,7 +32,7 @@ export function ShadowAnswer({ report }: { report: ShadowReport }) {
         ))}
       </div>
       <ShadowPicture queues={queues} />
-      <Rows label="Queues" head="Queue" rows={queues.map((each) => ({ ...each, name: each.queue }))} />
+      <Rows label={texts.queues} head={texts.queue} rows={queues.map((each) => ({ ...each, name: each.queue }))} />
       <Hours report={report} />
       <Differences report={report} />
       <ul className="list-disc space-y-0.5 pl-5 text-xs text-muted">
@@ -61,10 +62,10 @@ function Rows({ label, head, rows }: { label: string; head: string; rows: readon
         <thead>
           <tr>
             <th>{head}</th>
-            {counted && <th className="num">Otherwise</th>}
-            {COLUMNS.map(([word, , narrow]) => (
-              <th key={word} className={`num ${narrow}`}>
-                {word}
+            {counted && <th className="num">{texts.otherwiseColumn}</th>}
+            {COLUMNS.map(([column, , narrow]) => (
+              <th key={column} className={`num ${narrow}`}>
+                {texts.figures[column]}
               </th>
             ))}
           </tr>
@@ -76,8 +77,8 @@ function Rows({ label, head, rows }: { label: string; head: string; rows: readon
                 {row.name}
               </td>
               {counted && <td className="num">{row.otherwise}</td>}
-              {COLUMNS.map(([word, say, narrow]) => (
-                <td key={word} className={`num ${narrow}`}>
+              {COLUMNS.map(([column, say, narrow]) => (
+                <td key={column} className={`num ${narrow}`}>
                   <Both before={say(row.inForce)} after={say(row.candidate)} />
                 </td>
               ))}
@@ -91,34 +92,34 @@ function Rows({ label, head, rows }: { label: string; head: string; rows: readon
 
 function Hours({ report }: { report: ShadowReport }) {
   const rows = [...report.hours, ...(report.hours.length > 1 ? [report.total] : [])].map((hour, at) => ({
-    name: at === report.hours.length ? 'all' : hourOf(hour),
+    name: at === report.hours.length ? texts.allHours : hourOf(hour),
     title: absolute(hour.at),
     inForce: hour.inForce,
     candidate: hour.candidate,
-    otherwise: String(hour.decisions.onlyInForce + hour.decisions.onlyCandidate),
+    otherwise: number(hour.decisions.onlyInForce + hour.decisions.onlyCandidate),
   }));
   return (
     <details open={rows.length <= 30}>
-      <summary className="cursor-pointer py-1 text-sm">Hour by hour (UTC)</summary>
-      <Rows label="Hours" head="Hour" rows={rows} />
+      <summary className="cursor-pointer py-1 text-sm">{texts.hourByHour}</summary>
+      <Rows label={texts.hoursTable} head={texts.hour} rows={rows} />
     </details>
   );
 }
 
 function Differences({ report }: { report: ShadowReport }) {
-  if (report.differences.length === 0) return <p className="text-sm text-muted">No decision differs.</p>;
+  if (report.differences.length === 0) return <p className="text-sm text-muted">{texts.noDecisionDiffers}</p>;
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Decisions that differ">
+      <table className="grid-table" aria-label={texts.decisionsDiffer}>
         <thead>
           <tr>
-            <th>Job</th>
-            <th className="max-md:hidden">User</th>
-            <th className="max-md:hidden">Queue</th>
-            <th>Decision</th>
-            <th className="num">In force</th>
-            <th className="num">Candidate</th>
-            <th className="max-lg:hidden">Why</th>
+            <th>{texts.job}</th>
+            <th className="max-md:hidden">{texts.user}</th>
+            <th className="max-md:hidden">{texts.queue}</th>
+            <th>{texts.decision}</th>
+            <th className="num">{texts.inForce}</th>
+            <th className="num">{texts.candidateColumn}</th>
+            <th className="max-lg:hidden">{texts.why}</th>
           </tr>
         </thead>
         <tbody>
@@ -131,7 +132,7 @@ function Differences({ report }: { report: ShadowReport }) {
               </td>
               <td className="max-md:hidden">{each.user}</td>
               <td className="max-md:hidden">{each.queue}</td>
-              <td>{DECISIONS[each.kind] ?? each.kind}</td>
+              <td>{textOf(texts.decisions, each.kind)}</td>
               <Made at={each.inForce} />
               <Made at={each.candidate} />
               <td className="w-2/5 text-muted max-lg:hidden">{each.why}</td>
@@ -139,12 +140,10 @@ function Differences({ report }: { report: ShadowReport }) {
           ))}
         </tbody>
       </table>
-      {report.differencesLeftOut > 0 && <p className="pt-1.5 pl-2.5 text-xs text-muted">{count(report.differencesLeftOut, 'more decision')}; corral policy shadow --differences lists them.</p>}
+      {report.differencesLeftOut > 0 && <p className="pt-1.5 pl-2.5 text-xs text-muted">{plural(texts.moreDecisions, report.differencesLeftOut, { command: 'corral policy shadow --differences' })}</p>}
     </div>
   );
 }
-
-const DECISIONS: Record<string, string> = { start: 'start', preempt: 'preemption', resize: 'resize' };
 
 function Made({ at }: { at: string | null }) {
   return (

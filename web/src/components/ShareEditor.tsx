@@ -6,15 +6,21 @@ import { useState } from 'react';
 import * as ask from '../api/queries';
 import type { AppliedDocument, Queue } from '../api/types';
 import { nameOf } from '../lib/documents';
+import { boundResources } from '../lib/given';
 import { inForce, least, type Measure, measure, measures, shown, siblings, type Siblings, unitOf, wordOf } from '../lib/sharing';
 import { queues as texts } from '../texts/english/queues';
 import { fill } from '../texts/fill';
 import { CommandLine } from './Copy';
 import { LeaveDraft } from './LeaveDraft';
 import { Fault, Skeleton } from './Notices';
+import { QueueBounds, QueueCells } from './QueueGiven';
 import { ShareEffect } from './ShareEffect';
 import { ShareStrip, type Part } from './ShareStrip';
 import { useShareDraft, type ShareDraft } from './useShareDraft';
+
+/** The choice of amounts and limits of a resource, and of cells, beside the measures. */
+const BOUNDS_OF = 'bounds:';
+const CELLS = 'cells';
 
 interface Props {
   queues: Queue[];
@@ -36,9 +42,11 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
   const draft = useShareDraft(queues);
   const [made, setMade] = useState<Made | null>(null);
   const [undoing, setUndoing] = useState(false);
-  const moves = Object.keys(draft.moves).length > 0;
+  const moves = draft.changed;
   const leave = useBlocker({ shouldBlockFn: ({ current, next }) => moves && (current.pathname !== next.pathname || !('move' in next.search)), enableBeforeUnload: () => moves, withResolver: true });
   const offered = measures(queues);
+  const bounds = boundResources(queues).find((resource) => chosen === BOUNDS_OF + resource);
+  const cells = chosen === CELLS;
   const of = offered.find((each) => each.key === chosen) ?? measure('devices');
   const now = (queue: Queue) => draft.moves[of.key]?.[queue.name] ?? inForce(queue, of);
   const applied = (documents: AppliedDocument[], now: string, before: string) => {
@@ -51,12 +59,18 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
       <div className="flex flex-wrap items-center gap-3 pt-2.5">
         <label className="flex items-center gap-2 text-xs text-muted">
           {texts.move}
-          <select className="field !w-auto" value={of.key} onChange={(event) => onChoose(event.target.value)}>
+          <select className="field !w-auto" value={bounds || cells ? chosen : of.key} onChange={(event) => onChoose(event.target.value)}>
             {offered.map((each) => (
               <option key={each.key} value={each.key}>
                 {wordOf(each)}
               </option>
             ))}
+            {boundResources(queues).map((resource) => (
+              <option key={resource} value={BOUNDS_OF + resource}>
+                {fill(texts.boundsOf, { resource })}
+              </option>
+            ))}
+            <option value={CELLS}>{texts.cellsChoice}</option>
           </select>
         </label>
         <button type="button" className="btn" disabled={moves} title={moves ? texts.applyMovesPut : undefined} onClick={onClose}>
@@ -64,11 +78,13 @@ export function ShareEditor({ queues, chosen, onChoose, onClose }: Props) {
         </button>
       </div>
       <p className="max-w-[80ch] text-xs text-muted">
-        {texts.dragDividerMove}
+        {bounds ? texts.typeAmounts : cells ? texts.typeCells : texts.dragDividerMove}
       </p>
       {draft.error ? <Fault error={draft.error as Error} /> : null}
       {!draft.ready && !draft.error && <Skeleton rows={4} height={30} />}
-      {draft.ready && siblings(queues, of, top, now).map((each) => <Level key={each.parent} level={each} of={of} now={now} draft={draft} />)}
+      {draft.ready && bounds && <QueueBounds queues={queues} draft={draft} resource={bounds} />}
+      {draft.ready && cells && <QueueCells queues={queues} draft={draft} />}
+      {draft.ready && !bounds && !cells && siblings(queues, of, top, now).map((each) => <Level key={each.parent} level={each} of={of} now={now} draft={draft} />)}
       {draft.overtaken.length > 0 && <Overtaken draft={draft} />}
       {made && !moves && !undoing && (
         <div role="status" className="flex flex-wrap items-center gap-3 border-l-[3px] border-accent bg-accent-ground px-4 py-2 text-sm">

@@ -25,10 +25,12 @@ export function TaskTable({ job }: { job: JobDetail }) {
   const navigate = route.useNavigate();
   const filter: TaskFilter = { state: search.state ?? '', exit: search.exit ?? '', node: search.node ?? '' };
   const wanted = filtersTasks(filter);
-  const choose = (change: Partial<TaskFilter>) => {
-    const { state, exit, node } = { ...filter, ...change };
-    void navigate({ search: { ...search, state: state || undefined, exit: exit || undefined, node: node || undefined }, replace: true });
-  };
+  // Of two changes in a row the second may come before the page shows the first one.
+  const choose = ({ state, exit, node }: Partial<TaskFilter>) =>
+    void navigate({
+      search: (now) => ({ ...now, state: (state ?? now.state) || undefined, exit: (exit ?? now.exit) || undefined, node: (node ?? now.node) || undefined }),
+      replace: true,
+    });
   return (
     <>
       {(job.tasks.total > FEW || wanted) && (

@@ -1,6 +1,7 @@
 /** Try documents before they are applied: what jobs and queues are to expect under them in the next day. */
 
 import { NOTHING } from '../lib/whatif';
+import { draft as texts } from '../texts/english/configuration';
 import { CommandLine } from './Copy';
 import { Fault } from './Notices';
 import { QuestionProgress } from './QuestionProgress';
@@ -14,8 +15,8 @@ interface Props {
 
 export function TryButton({ attempt, text, disabled }: Props & { disabled: boolean }) {
   return (
-    <button type="button" className="btn !h-9" disabled={disabled || attempt.isPending} title="Plays the next day with and without the change; nothing is applied" onClick={() => attempt.ask({ ...NOTHING, documents: text })}>
-      {attempt.isPending ? 'Trying it' : 'Try it'}
+    <button type="button" className="btn !h-9" disabled={disabled || attempt.isPending} title={texts.tryMeans} onClick={() => attempt.ask({ ...NOTHING, documents: text })}>
+      {attempt.isPending ? texts.trying : texts.tryIt}
     </button>
   );
 }
@@ -29,7 +30,7 @@ export function TryAnswer({ attempt, text }: Props) {
       {attempt.error !== undefined && <Fault error={attempt.error} />}
       {attempt.answer && (
         <div className={old ? 'opacity-60' : ''}>
-          {old && <p className="pb-2 text-sm text-muted">This is the answer for an earlier text; try it again.</p>}
+          {old && <p className="pb-2 text-sm text-muted">{texts.earlierText}</p>}
           <WhatIfAnswer answer={attempt.answer} />
           <CommandLine line="corral what-if --documents FILE" className="-ml-1.5 pt-3" />
         </div>

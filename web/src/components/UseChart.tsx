@@ -4,7 +4,7 @@ import { useId } from 'react';
 import { hues } from '../lib/cells';
 import { amount, ceiling, chartWords, nameOf, OTHERS, type Charted, type Stack } from '../lib/usage';
 import { usage as texts } from '../texts/english/usage';
-import { fill } from '../texts/fill';
+import { fill, number } from '../texts/fill';
 
 const HEIGHT = 160;
 /** Width of a day in the picture's own unit, and of its bar. */
@@ -12,7 +12,7 @@ const STEP = 10;
 const BAR = 8;
 
 /** A round number of the axis. */
-const axis = (value: number) => value.toLocaleString('en', { maximumSignificantDigits: 3 });
+const axis = (value: number) => number(value, { maximumSignificantDigits: 3 });
 
 interface Props {
   stacks: readonly Stack[];

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import type { UsageReport, UsageRow } from '../api/types';
 import { hours, idleHours, kilowattHours, measuredWords, nameOf, number, readBy, usedHours, usedPart, wastedPart, type By } from '../lib/usage';
 import { usage as texts } from '../texts/english/usage';
-import { fill, textOf } from '../texts/fill';
+import { counted, fill, textOf } from '../texts/fill';
 
 export function UseTable({ report }: { report: UsageReport }) {
   const by = readBy(report.by);
@@ -37,7 +37,7 @@ export function UseTable({ report }: { report: UsageReport }) {
           ))}
           {report.leftOut > 0 && (
             <tr>
-              <td className="text-muted">{fill(texts.more, { leftOut: number(report.leftOut, 0) })}</td>
+              <td className="text-muted">{counted(texts.more, report.leftOut)}</td>
               <td colSpan={10 + Number(energy) + Number(costs)} />
             </tr>
           )}

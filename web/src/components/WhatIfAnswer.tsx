@@ -2,10 +2,11 @@
 
 import { Link } from '@tanstack/react-router';
 import type { JobOutcome, QueueFigures, WhatIfAnswer as Answer } from '../api/types';
-import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { move, starts, told } from '../lib/whatif';
 import { wide } from '../lib/wide';
+import { whatif as texts } from '../texts/english/whatif';
+import { counted, fill, number as written } from '../texts/fill';
 import { BeforeAfter } from './BeforeAfter';
 import { Both } from './Both';
 import { GoalAnswer } from './GoalAnswer';
@@ -15,14 +16,14 @@ export function WhatIfAnswer({ answer }: { answer: Answer }) {
   const changed = answer.changes.length > 0;
   const hours = Math.round(answer.horizonSeconds / 3600);
   return (
-    <div className="min-w-0 space-y-5" role="region" aria-label="Answer">
+    <div className="min-w-0 space-y-5" role="region" aria-label={texts.answer}>
       {answer.goal && <GoalAnswer goal={answer.goal} />}
       <p className="text-sm">
-        {changed ? `With ${answer.changes.join('; ')}.` : 'As things are.'} <span className="text-muted">{count(answer.seeds, 'course')} of {hours} h.</span>
+        {changed ? fill(texts.withChanges, { changes: answer.changes.join('; ') }) : texts.asThingsAre} <span className="text-muted">{counted(texts.coursesOf, answer.seeds, { hours })}</span>
       </p>
       <div className="grid gap-5 sm:grid-cols-2">
-        <BeforeAfter title="Devices in use" before={answer.before.used} after={answer.after.used} bound={answer.after.devices} hours={hours} changed={changed} />
-        <BeforeAfter title="Waiting jobs" before={answer.before.waiting} after={answer.after.waiting} hours={hours} changed={changed} />
+        <BeforeAfter title={texts.devicesInUse} before={answer.before.used} after={answer.after.used} bound={answer.after.devices} hours={hours} changed={changed} />
+        <BeforeAfter title={texts.waitingJobs} before={answer.before.waiting} after={answer.after.waiting} hours={hours} changed={changed} />
       </div>
       {changed && (
         <p className="flex gap-4 text-2xs text-muted">
@@ -30,13 +31,13 @@ export function WhatIfAnswer({ answer }: { answer: Answer }) {
             <svg width={18} height={4} aria-hidden>
               <path d="M0 2h18" stroke="var(--muted)" strokeWidth={1.5} strokeDasharray="4 3" />
             </svg>
-            as things are
+            {texts.legend.before}
           </span>
           <span className="flex items-center gap-1.5">
             <svg width={18} height={4} aria-hidden>
               <path d="M0 2h18" stroke="var(--accent)" strokeWidth={2} />
             </svg>
-            with the changes
+            {texts.legend.after}
           </span>
         </p>
       )}
@@ -53,30 +54,30 @@ export function WhatIfAnswer({ answer }: { answer: Answer }) {
 }
 
 const seconds = (value: number | null | undefined) => (value === null || value === undefined ? '–' : duration(Math.round(value)));
-const number = (value: number) => (value >= 100 ? String(Math.round(value)) : String(Math.round(value * 10) / 10));
+const number = (value: number) => written(value, { maximumFractionDigits: value >= 100 ? 0 : 1 });
 
-const COLUMNS: readonly [word: string, say: (figures: QueueFigures) => string, narrow: string][] = [
-  ['Starts', (each) => number(each.started), ''],
-  ['Wait, median', (each) => seconds(each.waitP50), ''],
-  ['Wait, p95', (each) => seconds(each.waitP95), ''],
-  ['Devices', (each) => number(each.devices), 'max-md:hidden'],
-  ['Lent', (each) => number(each.lent), 'max-lg:hidden'],
-  ['Borrowed', (each) => number(each.borrowed), 'max-lg:hidden'],
-  ['Preempted', (each) => number(each.preemptions), 'max-md:hidden'],
-  ['Still waiting', (each) => number(each.waiting), 'max-sm:hidden'],
+const COLUMNS: readonly [name: keyof typeof texts.columns, say: (figures: QueueFigures) => string, narrow: string][] = [
+  ['started', (each) => number(each.started), ''],
+  ['waitMedian', (each) => seconds(each.waitP50), ''],
+  ['waitP95', (each) => seconds(each.waitP95), ''],
+  ['devices', (each) => number(each.devices), 'max-md:hidden'],
+  ['lent', (each) => number(each.lent), 'max-lg:hidden'],
+  ['borrowed', (each) => number(each.borrowed), 'max-lg:hidden'],
+  ['preempted', (each) => number(each.preemptions), 'max-md:hidden'],
+  ['waiting', (each) => number(each.waiting), 'max-sm:hidden'],
 ];
 
 function Queues({ answer, changed }: { answer: Answer; changed: boolean }) {
   if (answer.queues.length === 0) return null;
   return (
     <div {...wide} className="overflow-x-auto">
-      <table className="grid-table" aria-label="Queues">
+      <table className="grid-table" aria-label={texts.queues}>
         <thead>
           <tr>
-            <th>Queue</th>
-            {COLUMNS.map(([word, , narrow]) => (
-              <th key={word} className={`num ${narrow}`}>
-                {word}
+            <th>{texts.queue}</th>
+            {COLUMNS.map(([column, , narrow]) => (
+              <th key={column} className={`num ${narrow}`}>
+                {texts.columns[column]}
               </th>
             ))}
           </tr>
@@ -85,8 +86,8 @@ function Queues({ answer, changed }: { answer: Answer; changed: boolean }) {
           {answer.queues.map((queue) => (
             <tr key={queue.name}>
               <td className="font-medium">{queue.name}</td>
-              {COLUMNS.map(([word, say, narrow]) => (
-                <td key={word} className={`num ${narrow}`}>
+              {COLUMNS.map(([column, say, narrow]) => (
+                <td key={column} className={`num ${narrow}`}>
                   <Both before={say(queue.before)} after={say(queue.after)} changed={changed} />
                 </td>
               ))}
@@ -100,18 +101,18 @@ function Queues({ answer, changed }: { answer: Answer; changed: boolean }) {
 
 function Jobs({ answer, changed }: { answer: Answer; changed: boolean }) {
   const jobs = told(answer);
-  if (jobs.length === 0) return <p className="text-sm text-muted">No job waits.</p>;
+  if (jobs.length === 0) return <p className="text-sm text-muted">{texts.noJobWaits}</p>;
   return (
     <div>
-      <table className="grid-table" aria-label="Jobs">
+      <table className="grid-table" aria-label={texts.jobs}>
         <thead>
           <tr>
-            <th>Job</th>
-            <th className="max-md:hidden">User</th>
-            <th className="max-sm:hidden">Queue</th>
-            <th className="num max-sm:hidden">Devices</th>
-            <th className="num">Starts in</th>
-            {changed && <th className="num">Moves</th>}
+            <th>{texts.job}</th>
+            <th className="max-md:hidden">{texts.user}</th>
+            <th className="max-sm:hidden">{texts.queue}</th>
+            <th className="num max-sm:hidden">{texts.devices}</th>
+            <th className="num">{texts.startsIn}</th>
+            {changed && <th className="num">{texts.moves}</th>}
           </tr>
         </thead>
         <tbody>
@@ -128,7 +129,7 @@ function Jobs({ answer, changed }: { answer: Answer; changed: boolean }) {
               </td>
               <td className="max-md:hidden">{job.user}</td>
               <td className="max-sm:hidden">{job.queue}</td>
-              <td className="num max-sm:hidden">{job.devices}</td>
+              <td className="num max-sm:hidden">{written(job.devices)}</td>
               <td className="num">
                 <Both before={job.added ? '–' : starts(job.before, answer.seeds, job.neverBefore)} after={starts(job.after, answer.seeds, job.neverAfter)} changed={changed} />
               </td>
@@ -141,14 +142,14 @@ function Jobs({ answer, changed }: { answer: Answer; changed: boolean }) {
           ))}
         </tbody>
       </table>
-      {answer.jobs.length > jobs.length && <p className="pt-1.5 pl-2.5 text-xs text-muted">{count(answer.jobs.length - jobs.length + answer.jobsLeftOut, 'more job')}; corral what-if --all lists them.</p>}
+      {answer.jobs.length > jobs.length && <p className="pt-1.5 pl-2.5 text-xs text-muted">{counted(texts.moreJobs, answer.jobs.length - jobs.length + answer.jobsLeftOut, { command: 'corral what-if --all' })}</p>}
     </div>
   );
 }
 
 function Moves({ job, horizon }: { job: JobOutcome; horizon: number }) {
   const by = Math.round(move(job, horizon));
-  if (job.added) return <span className="text-muted">new</span>;
+  if (job.added) return <span className="text-muted">{texts.added}</span>;
   if (by === 0) return <span className="text-muted">–</span>;
-  return <span className={by < 0 ? 'text-accent' : 'text-fail'}>{`${duration(Math.abs(by))} ${by < 0 ? 'earlier' : 'later'}`}</span>;
+  return <span className={by < 0 ? 'text-accent' : 'text-fail'}>{fill(by < 0 ? texts.earlier : texts.later, { time: duration(Math.abs(by)) })}</span>;
 }

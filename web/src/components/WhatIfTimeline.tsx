@@ -3,9 +3,11 @@
 import { useState } from 'react';
 import type { Stay, WhatIfAnswer } from '../api/types';
 import { hues } from '../lib/cells';
-import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { type Bar, type Row, rows, ticks } from '../lib/timeline';
+import { counts } from '../texts/english/counts';
+import { whatif as texts } from '../texts/english/whatif';
+import { counted, fill } from '../texts/fill';
 
 /** Rows that are drawn before one asks for more. */
 const FIRST = 24;
@@ -22,13 +24,13 @@ export function WhatIfTimeline({ answer, changed }: { answer: WhatIfAnswer; chan
   const oneEngine = new Set(drawn.map((row) => row.name.split('/')[0])).size === 1;
   const colours = hues(new Set([...timeline.before, ...timeline.after].map((stay) => stay.job)));
   return (
-    <figure className="min-w-0" aria-label="Timeline">
+    <figure className="min-w-0" aria-label={texts.timeline}>
       <figcaption className="flex flex-wrap items-center gap-x-2 gap-y-1 pb-1.5">
-        <span className="label grow">Devices by node</span>
+        <span className="label grow">{texts.devicesByNode}</span>
         {changed &&
           [true, false].map((each) => (
             <button key={String(each)} type="button" aria-pressed={before === each} className="btn !h-7 aria-pressed:border-accent aria-pressed:text-accent" onClick={() => setBefore(each)}>
-              {each ? 'As things are' : 'With the changes'}
+              {each ? texts.shown.before : texts.shown.after}
             </button>
           ))}
       </figcaption>
@@ -40,10 +42,10 @@ export function WhatIfTimeline({ answer, changed }: { answer: WhatIfAnswer; chan
       <Axis horizon={answer.horizonSeconds} />
       {!all && drawn.length > FIRST && (
         <button type="button" className="btn mt-1.5" onClick={() => setAll(true)}>
-          Show {count(drawn.length - FIRST, 'more node')}
+          {counted(texts.showMoreNodes, drawn.length - FIRST)}
         </button>
       )}
-      {timeline.leftOut > 0 && <p className="pt-1 text-xs text-muted">{count(timeline.leftOut, 'stay')} of jobs left out.</p>}
+      {timeline.leftOut > 0 && <p className="pt-1 text-xs text-muted">{counted(texts.staysLeftOut, timeline.leftOut)}</p>}
     </figure>
   );
 }
@@ -56,7 +58,7 @@ function NodeBars({ row, label, colours, horizon }: { row: Row; label: string; c
       <span className="truncate text-xs text-muted" title={row.name}>
         {label}
       </span>
-      <div role="img" aria-label={`${row.name}: ${spoken(row)}`} className="relative overflow-hidden border-b border-l border-line bg-sunken" style={{ height }}>
+      <div role="img" aria-label={fill(texts.nodeSpoken, { node: row.name, words: spoken(row) })} className="relative overflow-hidden border-b border-l border-line bg-sunken" style={{ height }}>
         {ticks(horizon).map((at) => (
           <span key={at} className="absolute inset-y-0 border-l border-line" style={{ left: `${(at / horizon) * 100}%` }} />
         ))}
@@ -93,7 +95,7 @@ function OneBar({ bar, device, hue }: { bar: Bar; device: number; hue: number })
 function Axis({ horizon }: { horizon: number }) {
   return (
     <div aria-hidden className="relative ml-[7.5rem] h-4 text-2xs text-muted max-sm:ml-[5rem]">
-      <span className="absolute left-0">now</span>
+      <span className="absolute left-0">{texts.now}</span>
       {ticks(horizon).map((at) => (
         <span key={at} className="absolute -translate-x-1/2" style={{ left: `${(at / horizon) * 100}%` }}>
           {duration(at)}
@@ -103,18 +105,18 @@ function Axis({ horizon }: { horizon: number }) {
   );
 }
 
-const when = (seconds: number) => (seconds < 1 ? 'now' : `in ${duration(Math.round(seconds))}`);
+const when = (seconds: number) => (seconds < 1 ? texts.now : fill(texts.inTime, { time: duration(Math.round(seconds)) }));
 
 function told(stay: Stay): string {
-  const end = stay.end === null || stay.end === undefined ? 'after the time looked at' : when(stay.end);
-  const whose = stay.user ? ` of ${stay.user}` : '';
-  return `${stay.name}${whose}, queue ${stay.queue}: ${count(stay.devices.length, 'device')} from ${when(stay.begin)} until ${end}`;
+  const end = stay.end === null || stay.end === undefined ? texts.afterTime : when(stay.end);
+  const values = { job: stay.name, user: stay.user, queue: stay.queue, devices: counted(counts.devices, stay.devices.length), begin: when(stay.begin), end };
+  return fill(stay.user ? texts.stayOfUser : texts.stay, values);
 }
 
 /** The row in words, for who cannot see it; the first five jobs. */
 function spoken(row: Row): string {
   const stays = [...new Set(row.bars.map((bar) => bar.stay))];
-  if (stays.length === 0) return 'nothing';
-  const more = stays.length > 5 ? `; and ${stays.length - 5} more` : '';
-  return stays.slice(0, 5).map(told).join('; ') + more;
+  if (stays.length === 0) return texts.nothing;
+  const first = stays.slice(0, 5).map(told).join('; ');
+  return stays.length > 5 ? counted(texts.andMore, stays.length - 5, { stays: first }) : first;
 }

@@ -5,9 +5,10 @@ import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint';
 import { EditorView } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import CodeMirror, { type ReactCodeMirrorRef } from '@uiw/react-codemirror';
-import { useEffect, useImperativeHandle, useMemo, useRef, type Ref } from 'react';
+import CodeMirror, { ExternalChange, type ReactCodeMirrorRef } from '@uiw/react-codemirror';
+import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, type Ref } from 'react';
 import type { Problem } from '../api/types';
+import { changeBetween } from '../lib/diff';
 
 const theme = EditorView.theme({
   '&': { backgroundColor: 'var(--sunken)', color: 'var(--text)', fontSize: '13px', height: '100%' },
@@ -61,6 +62,16 @@ export function YamlEditor({ value, label, ref, className = '', onChange, proble
       view?.focus();
     },
   }));
+  const lines = useMemo(() => value.replace(/\r\n?/g, '\n'), [value]); // as the editor ends them
+  // CodeMirror's component would write the whole text anew, after the next pause of who types: the selection and what is typed meanwhile would be lost.
+  useLayoutEffect(() => {
+    const view = editor.current?.view;
+    const changes = view && changeBetween(view.state.doc.toString(), lines);
+    if (!changes) return;
+    const selection = selected(view);
+    if (selection) view.dispatch({ selection });
+    view.dispatch({ changes, annotations: ExternalChange.of(true) });
+  }, [lines]);
   useEffect(() => {
     const view = editor.current?.view;
     if (view) view.dispatch(setDiagnostics(view.state, problems.map((problem) => place(view, problem))));
@@ -77,7 +88,7 @@ export function YamlEditor({ value, label, ref, className = '', onChange, proble
     >
       <CodeMirror
         ref={editor}
-        value={value}
+        value={lines}
         onChange={onChange}
         theme="none"
         height="100%"
@@ -88,6 +99,13 @@ export function YamlEditor({ value, label, ref, className = '', onChange, proble
       />
     </div>
   );
+}
+
+/** What the browser has selected in the editor, of which it tells the editor a moment later; null without the focus. */
+function selected(view: EditorView): { anchor: number; head: number } | null {
+  const { anchorNode, anchorOffset, focusNode, focusOffset } = document.getSelection() ?? {};
+  if (!view.hasFocus || !anchorNode || !focusNode || !view.contentDOM.contains(anchorNode) || !view.contentDOM.contains(focusNode)) return null;
+  return { anchor: view.posAtDOM(anchorNode, anchorOffset), head: view.posAtDOM(focusNode, focusOffset) };
 }
 
 /** Where a problem (lines and columns from 1, 0 unknown) stands in the text: from its column to the line's end. */

@@ -1,8 +1,10 @@
 /** Kept results of benchmarks, as lines of a picture and in words. */
 
 import type { BenchmarkHistory, BenchmarkPoint, BenchmarkRun } from '../api/types';
+import { benchmarks as texts } from '../texts/english/benchmarks';
+import { counts } from '../texts/english/counts';
+import { counted, fill, number } from '../texts/fill';
 import { quote } from './cli';
-import { count } from './format';
 
 /** The values of one node over time, its places as parts of the picture's width and height. */
 export interface Line {
@@ -40,26 +42,26 @@ export function historyWords(history: BenchmarkHistory): string {
   const runs = new Set(points.map(({ run }) => run)).size;
   const lines = linesOf(history);
   const slow = lines.filter((line) => line.slow).map(({ node }) => node);
-  const range = `from ${figure(Math.min(...values))} to ${figure(Math.max(...values))} ${unit}`.trimEnd();
-  const below = slow.length ? `below their like: ${slow.slice(0, 10).join(', ')}` : 'none below its like';
-  return `${metric} of ${count(lines.length, 'node')} in ${count(runs, 'run')}, ${range}; ${below}`;
+  const below = slow.length ? fill(texts.below, { nodes: slow.slice(0, 10).join(', ') }) : texts.noneBelow;
+  const high = `${figure(Math.max(...values))} ${unit}`.trimEnd();
+  return fill(texts.spoken, { metric, nodes: counted(counts.nodes, lines.length), runs: counted(texts.countedRuns, runs), low: figure(Math.min(...values)), high, below });
 }
 
 /** A value with four digits. */
 export function figure(value: number | null): string {
-  return value === null ? '–' : Number(value.toPrecision(4)).toLocaleString('en', { maximumSignificantDigits: 4 });
+  return value === null ? '–' : number(Number(value.toPrecision(4)), { maximumSignificantDigits: 4 });
 }
 
 /** A change as a part, with its sign. */
 export function change(part: number | null): string {
-  return part === null ? '–' : `${part > 0 ? '+' : ''}${(part * 100).toFixed(1)} %`;
+  return part === null ? '–' : `${part > 0 ? '+' : ''}${number(part * 100, { minimumFractionDigits: 1, maximumFractionDigits: 1 })} %`;
 }
 
 /** A time of the server's answers, to the minute in UTC. */
 export const minute = (at: string) => at.slice(0, 16).replace('T', ' ');
 
 export function runWords(run: BenchmarkRun): string {
-  return `${minute(run.at)}, ${run.suite || 'results'}, ${count(run.nodes, 'node')}`;
+  return fill(texts.run, { time: minute(run.at), suite: run.suite || texts.results, nodes: counted(counts.nodes, run.nodes) });
 }
 
 export function historyLine(node: string, metric: string): string {

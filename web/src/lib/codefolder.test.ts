@@ -56,6 +56,27 @@ describe('archives', () => {
   const packed = (folder: Folder) => pack(folder, () => undefined, new AbortController().signal);
   const unzipped = async (blob: Blob) => new Uint8Array(await new Response(blob.stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer());
 
+  it('are the same when later files are read before earlier ones', async () => {
+    const files = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`f${String(at).padStart(3, '0')}`, `text ${at}`]));
+    let opening = 0;
+    let most = 0;
+    const slow = (folder: Folder): Folder => ({
+      children: async () =>
+        (await folder.children()).map((node) => ({
+          ...node,
+          file: async () => {
+            most = Math.max(most, ++opening);
+            for (let turns = (200 - Number(node.name.slice(1))) % 7; turns >= 0; turns--) await new Promise((done) => setTimeout(done));
+            opening--;
+            return node.file();
+          },
+        })),
+    });
+    expect((await packed(slow(treeOf(files)))).digest).toBe((await packed(treeOf(files))).digest);
+    expect(most).toBeGreaterThan(10);
+    expect(most).toBeLessThan(50);
+  });
+
   it('are the same for the same names and contents, in any order', async () => {
     const one = await packed(treeOf({ 'a.py': '1', 'b/c.py': '2' }));
     const two = await packed(treeOf({ 'b/c.py': '2', 'a.py': '1' }));

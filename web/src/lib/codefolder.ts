@@ -26,6 +26,7 @@ export interface Packed {
 const MOST_FILES = 200_000;
 const MOST_BYTES = 4 * 2 ** 30;
 const PIECE = 2 ** 18;
+const AHEAD = 32;
 const PART = 2 ** 22;
 
 /** A folder that cannot be packed, in a sentence for its owner. */
@@ -54,6 +55,28 @@ async function* below(base: string, nodes: Node[], above: readonly { base: strin
   }
 }
 
+interface Opened {
+  file: Blob;
+  first: Uint8Array;
+}
+
+/** The files in their order, the first piece of the next ones being read: a browser takes a millisecond or more for each. */
+async function* opened(root: Folder): AsyncGenerator<Kept & { begun: Promise<Opened> | null }> {
+  const next: (Kept & { begun: Promise<Opened> | null })[] = [];
+  for await (const each of kept(root)) {
+    const begun = each.node.folder ? null : opening(each.node);
+    begun?.catch(() => undefined); // it is told when its turn comes
+    next.push({ ...each, begun });
+    if (next.length > AHEAD) yield next.shift()!;
+  }
+  yield* next;
+}
+
+async function opening(node: Node): Promise<Opened> {
+  const file = await node.file();
+  return { file, first: new Uint8Array(await file.slice(0, PIECE).arrayBuffer()) };
+}
+
 /** Pack a folder; `tell` gets the number of files so far. Only pieces are in memory: the browser keeps the rest on its disk. */
 export async function pack(root: Folder, tell: (files: number) => void, signal: AbortSignal, most = MOST_FILES): Promise<Packed> {
   const sink = new Sink();
@@ -64,15 +87,15 @@ export async function pack(root: Folder, tell: (files: number) => void, signal: 
   let files = 0;
   let shown = performance.now();
   try {
-    for await (const { path, node } of kept(root)) {
+    for await (const { path, begun } of opened(root)) {
       signal.throwIfAborted();
       if (performance.now() - shown > 30) {
         await new Promise((done) => setTimeout(done)); // the page is drawn, and takes clicks
         shown = performance.now();
       }
       if (++files > most) throw new Unpackable(fill(texts.folderHasOver, { most: number(most) }));
-      if (node.folder) await writer.write(entry(path, 0, true));
-      else await add(writer, path, node, signal);
+      if (begun === null) await writer.write(entry(path, 0, true));
+      else await add(writer, path, begun, signal);
       tell(files);
     }
     await writer.write(end(writer.taken));
@@ -85,11 +108,10 @@ export async function pack(root: Folder, tell: (files: number) => void, signal: 
   return { ...sink.finish(), files };
 }
 
-async function add(writer: Batches, path: string, node: Node, signal: AbortSignal): Promise<void> {
+async function add(writer: Batches, path: string, begun: Promise<Opened>, signal: AbortSignal): Promise<void> {
   let size = 0;
   try {
-    const file = await node.file();
-    const first = new Uint8Array(await file.slice(0, PIECE).arrayBuffer());
+    const { file, first } = await begun;
     const script = first[0] === 0x23 && first[1] === 0x21; // "#!": a browser does not tell what is executable
     await writer.write(entry(path, file.size, false, script));
     await writer.write(first);

@@ -1,6 +1,8 @@
 /** Devices over time as they are drawn: a row for each node, in it a bar for each run of neighbouring devices of a stay. */
 
 import type { DeviceStay, DeviceTimeline } from '../api/types';
+import { timeline as texts } from '../texts/english/timeline';
+import { counted, number as written } from '../texts/fill';
 import { quote } from './cli';
 import { neighbours, type Bar as StayBar, type Row as NodeRow } from './timeline';
 import { between, duration } from './time';
@@ -43,14 +45,14 @@ export function rows(timeline: DeviceTimeline): Row[] {
 }
 
 /** Moments to mark, as parts of the width, with their distance from now: `-12h`, `now`, `6h`. */
-export function marks(timeline: DeviceTimeline): { at: number; word: string }[] {
+export function marks(timeline: DeviceTimeline): { at: number; word: string; now: boolean }[] {
   const back = between(timeline.begin, timeline.at);
   const ahead = between(timeline.at, timeline.end);
   const step = [600, 900, 3600, 7200, 21_600, 43_200].find((each) => (back + ahead) / each <= 8) ?? 43_200;
   const found = [];
   for (let number = -Math.floor((back - 1) / step); number * step < ahead - 1; number += 1) {
     const at = (back + number * step) / (back + ahead);
-    found.push({ at, word: number === 0 ? 'now' : `${number < 0 ? '-' : ''}${duration(Math.abs(number) * step)}` });
+    found.push({ at, word: number === 0 ? texts.now : `${number < 0 ? '-' : ''}${duration(Math.abs(number) * step)}`, now: number === 0 });
   }
   return found;
 }
@@ -68,7 +70,7 @@ export function spoken(row: Row): string {
   const was = jobs(({ expected, stay }) => !expected && stay.end !== null);
   const runs = jobs(({ expected, stay }) => !expected && stay.end === null);
   const comes = jobs(({ expected }) => expected);
-  return `${row.name}, ${row.devices} devices: jobs that were here ${was}, that run ${runs}, that are expected ${comes}`;
+  return counted(texts.nodeSpoken, row.devices, { node: row.name, was: written(was), runs: written(runs), comes: written(comes) });
 }
 
 export function timelineLine(node: string, hours: string): string {

@@ -1,4 +1,4 @@
-/** A unified diff as rows that can be drawn: what went, what came, what stayed, and the numbers of its lines. */
+/** What differs between two texts: a unified diff as rows that can be drawn, and the one part that was replaced. */
 
 export type DiffRow =
   | { kind: 'same' | 'gone' | 'came'; text: string; before: number | null; after: number | null }
@@ -33,4 +33,15 @@ export function counted(rows: readonly DiffRow[]): { came: number; gone: number 
     came: rows.filter((row) => row.kind === 'came').length,
     gone: rows.filter((row) => row.kind === 'gone').length,
   };
+}
+
+/** The part of `before` in whose place another text makes it `after`; null where they are equal. */
+export function changeBetween(before: string, after: string): { from: number; to: number; insert: string } | null {
+  if (before === after) return null;
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
+  return { from: head, to: before.length - tail, insert: after.slice(head, after.length - tail) };
 }

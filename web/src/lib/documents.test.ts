@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../api/types';
-import { guard, kindOf, KINDS, mayPreempt, outcome, sentence, TEMPLATES } from './documents';
+import { guard, kindOf, KINDS, mayPreempt, outcome, sentence, template } from './documents';
 
 const finding = (preemptible: boolean): Finding => ({ message: 'm', queue: 'q', level: 'node', model: '', needed: 2, available: 1, preemptible });
 
@@ -11,7 +11,7 @@ describe('new documents', () => {
   });
 
   it.each(KINDS)('say their kind first: %s', (kind) => {
-    expect(TEMPLATES[kind].split('\n')[0]).toMatch(new RegExp(`^kind: ${kind}\\b`));
+    expect(template(kind).split('\n')[0]).toMatch(new RegExp(`^kind: ${kind}\\b`));
   });
 });
 

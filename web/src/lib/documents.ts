@@ -1,46 +1,50 @@
 /** What a new document begins as, and what the server said about a draft, in words. */
 
 import type { AppliedDocument, Finding } from '../api/types';
+import { comments, draft as texts } from '../texts/english/configuration';
+import { fill, textOf } from '../texts/fill';
 
 export const KINDS = ['Queue', 'VirtualCluster', 'Policy', 'Storage', 'Prices', 'Cluster'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** A document to begin with, by kind; each is valid as it stands. */
-export const TEMPLATES: Record<Kind, string> = {
-  Queue: `kind: Queue
+export const template = (kind: Kind): string => TEMPLATES[kind](comments);
+
+const TEMPLATES: Record<Kind, (said: typeof comments) => string> = {
+  Queue: (said) => `kind: Queue
 name: my-queue
-weight: 1                 # its part, beside its siblings', of the unassigned rest
-deserved: {devices: 0}    # its own: lent while it is idle, reclaimed when it is wanted
-# limit: {devices: 8}     # the most that its jobs may hold
-# parent: research        # the queue it is part of
+weight: 1                 # ${said.weight}
+deserved: {devices: 0}    # ${said.deserved}
+# limit: {devices: 8}     # ${said.limit}
+# parent: research        # ${said.parent}
 `,
-  VirtualCluster: `kind: VirtualCluster      # a queue that owns whole cells; it is stored as a Queue
+  VirtualCluster: (said) => `kind: VirtualCluster      # ${said.virtualCluster}
 name: my-team
 cells:
 - {level: node, count: 1}
 `,
-  Storage: `kind: Storage
-name: my-data             # what groups grant and jobs name
+  Storage: (said) => `kind: Storage
+name: my-data             # ${said.storageName}
 type: nfs
 server: filer.example.org
 path: /export/data
-# share: false            # each user has a folder of their own in it
+# share: false            # ${said.share}
 `,
-  Prices: `kind: Prices
-name: default             # the one called default is in force
+  Prices: (said) => `kind: Prices
+name: default             # ${said.inForce}
 currency: EUR
 rates:
 - {deviceHour: 1.20, cpuHour: 0.02, memoryGibHour: 0.003}
 # - {model: h100, queue: research, from: 2026-12-01, deviceHour: 3.10}
 `,
-  Policy: `kind: Policy
-name: default             # the one called default is in force
-order: fair               # fair, priority, fifo or deadline
+  Policy: (said) => `kind: Policy
+name: default             # ${said.inForce}
+order: fair               # ${said.orders}
 backfill: true
 preemption: true
 `,
-  Cluster: `kind: Cluster
-engine: local             # whose machines these are
+  Cluster: (said) => `kind: Cluster
+engine: local             # ${said.engine}
 node: {cpu: 8, memory: 16Gi, devices: {count: 4, model: described-a100}}
 racks:
   "rack[1-2]": {nodes: "node[1-4]"}
@@ -54,12 +58,10 @@ export function kindOf(word: string): Kind {
 
 export const nameOf = (each: { kind: string; name: string }) => `${each.kind}/${each.name}`;
 
-const DOES: Record<string, string> = { created: 'is new', changed: 'changes', deleted: 'goes', unchanged: 'stays as it is' };
-
 /** `Queue/vision changes, from revision 3`. */
 export function outcome(each: AppliedDocument): string {
-  const since = each.action === 'changed' && each.revision > 0 ? `, from revision ${each.revision}` : '';
-  return `${nameOf(each)} ${DOES[each.action] ?? each.action}${since}`;
+  const action = each.action === 'changed' && each.revision > 0 ? 'changedFrom' : each.action;
+  return fill(textOf(texts.outcomes, action), { document: nameOf(each), revision: each.revision });
 }
 
 /** The server's clause as a sentence; what begins with a path keeps its letters. */

@@ -1,8 +1,10 @@
 /** What the jobs of a user or queue asked for and used, in words, with the request that would have done. */
 
 import type { EfficiencyReport, EfficiencySum, JobEfficiency } from '../api/types';
+import { counts } from '../texts/english/counts';
+import { efficiency as texts } from '../texts/english/efficiency';
+import { counted, fill, number as written } from '../texts/fill';
 import { quote } from './cli';
-import { count } from './format';
 import { duration } from './time';
 import { asked, hours, type Period } from './usage';
 
@@ -10,7 +12,7 @@ const GIB = 1024 ** 3;
 
 /** An amount with at most three digits; '' where there is none. */
 export function number(value: number | null): string {
-  return value === null ? '' : Number(value.toPrecision(3)).toLocaleString('en');
+  return value === null ? '' : written(Number(value.toPrecision(3)));
 }
 
 export function size(bytes: number | null): string {
@@ -26,14 +28,15 @@ export function usedPart(used: number | null, measured: number): string {
 export function wouldHaveDone(job: JobEfficiency): string[] {
   const roles = job.roles.flatMap(({ role, wouldDo: { devices, cpus, memoryBytes } }) => {
     const parts = [
-      devices === null ? '' : count(devices, 'device'),
-      cpus === null ? '' : count(cpus, 'processor'),
+      devices === null ? '' : counted(counts.devices, devices),
+      cpus === null ? '' : counted(counts.processors, cpus),
       size(memoryBytes),
     ].filter(Boolean);
     if (parts.length === 0) return [];
-    return [`${job.roles.length > 1 ? `${role}: ` : ''}${parts.join(', ')}`];
+    const request = parts.join(', ');
+    return [job.roles.length > 1 ? fill(texts.roleRequest, { role, request }) : request];
   });
-  return job.wouldDoSeconds === null ? roles : [...roles, `maxDuration ${duration(job.wouldDoSeconds)}`];
+  return job.wouldDoSeconds === null ? roles : [...roles, fill(texts.maxDuration, { time: duration(job.wouldDoSeconds) })];
 }
 
 /** Device-seconds that the smaller numbers of devices would have left to others. */
@@ -46,22 +49,22 @@ export function spared(job: JobEfficiency): number {
 
 /** The sums of a report in sentences; `whose` begins the first, such as `Jobs of ann`. */
 export function sumWords({ total, items, leftOut }: EfficiencyReport, whose: string): string[] {
-  const said = [`${whose} held ${hours(total.deviceSeconds)} device-hours.`];
-  if (total.lostDeviceSeconds > 0) said.push(`Attempts that came to nothing held ${hours(total.lostDeviceSeconds)} of them.`);
+  const said = [fill(texts.held, { whose, hours: hours(total.deviceSeconds) })];
+  if (total.lostDeviceSeconds > 0) said.push(fill(texts.lost, { hours: hours(total.lostDeviceSeconds) }));
   said.push(measuredWords(total));
   const smaller = items.filter((job) => wouldHaveDone(job).length > 0).length;
-  if (smaller > 0) said.push(`Of ${count(items.length, 'job')} ${smaller} could have asked for less.`);
+  if (smaller > 0) said.push(counted(texts.couldAskLess, items.length, { smaller: written(smaller) }));
   const less = items.reduce((sum, job) => sum + spared(job), 0);
-  if (less > 0) said.push(`With as many devices as would have done they would have held ${hours(less)} device-hours less.`);
-  if (leftOut > 0) said.push(`${count(leftOut, 'smaller job')} ${leftOut === 1 ? 'counts' : 'count'} in the device-hours alone.`);
+  if (less > 0) said.push(fill(texts.wouldHaveSpared, { hours: hours(less) }));
+  if (leftOut > 0) said.push(counted(texts.leftOut, leftOut));
   return said;
 }
 
 function measuredWords({ deviceSeconds, measuredDeviceSeconds: measured, usedDeviceSeconds: used }: EfficiencySum): string {
-  if (deviceSeconds === 0) return 'They held no devices.';
-  if (measured === 0) return 'The use of their devices was not measured.';
-  const of = measured >= deviceSeconds * 0.995 ? 'Their devices were' : `Of ${hours(measured)} the use was measured: the devices were`;
-  return `${of} used to ${usedPart(used, measured)}; ${hours(Math.max(0, measured - used))} device-hours were not used.`;
+  if (deviceSeconds === 0) return texts.noDevices;
+  if (measured === 0) return texts.notMeasured;
+  const text = measured >= deviceSeconds * 0.995 ? texts.measured : texts.measuredInPart;
+  return fill(text, { measured: hours(measured), part: usedPart(used, measured), hours: hours(Math.max(0, measured - used)) });
 }
 
 /** The command that shows the same. */

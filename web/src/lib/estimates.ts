@@ -1,7 +1,8 @@
 /** What the page of estimates shows of a queue's figures. */
 
 import type { QueueEstimates } from '../api/types';
-import { count } from './format';
+import { estimates as texts } from '../texts/english/estimates';
+import { counted, fill, number } from '../texts/fill';
 import { quote } from './cli';
 import { duration } from './time';
 
@@ -12,16 +13,16 @@ export const NEAR = 0.1;
 
 /** The coverage in words. */
 export function held(found: QueueEstimates): string {
-  if (found.coverage === null) return 'nothing to judge yet';
+  if (found.coverage === null) return texts.nothingToJudge;
   const judged = found.held + found.early + found.late;
-  return `${Math.round(found.coverage * 100)} % of ${count(judged, 'interval')} held`;
+  return counted(texts.held, judged, { percent: number(Math.round(found.coverage * 100)) });
 }
 
 /** By how much jobs start later or earlier than they are told. */
 export function bias(seconds: number | null): string {
   if (seconds === null) return '–';
-  if (Math.abs(seconds) < 1) return 'none';
-  return `${duration(Math.abs(seconds))} ${seconds > 0 ? 'later' : 'earlier'}`;
+  if (Math.abs(seconds) < 1) return texts.unbiased;
+  return fill(seconds > 0 ? texts.later : texts.earlier, { time: duration(Math.abs(seconds)) });
 }
 
 /** A width or an error. */

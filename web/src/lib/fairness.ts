@@ -1,6 +1,8 @@
 /** The fairness of a week in words: which weeks there are, how even it was, who got less than it was owed, and waits. */
 
 import type { FairnessReport, FairnessRow } from '../api/types';
+import { fairness as texts } from '../texts/english/fairness';
+import { counted, fill } from '../texts/fill';
 import { quote } from './cli';
 import { duration } from './time';
 import { number } from './usage';
@@ -23,10 +25,10 @@ const FAR = 0.1;
 
 /** How what a queue got stands to what it was owed: a shape, so that colour alone does not tell it, and words. */
 export function ratioWords({ ratio }: Pick<FairnessRow, 'ratio'>): { shape: string; tone: string; words: string } {
-  if (ratio === null) return { shape: '', tone: 'text-faint', words: 'nothing was owed' };
-  if (ratio < 1 - FAR) return { shape: '▼', tone: 'text-wait', words: 'less than it was owed' };
-  if (ratio > 1 + FAR) return { shape: '▲', tone: 'text-muted', words: 'more than it was owed' };
-  return { shape: '●', tone: 'text-muted', words: 'about what it was owed' };
+  if (ratio === null) return { shape: '', tone: 'text-faint', words: texts.ratios.none };
+  if (ratio < 1 - FAR) return { shape: '▼', tone: 'text-wait', words: texts.ratios.less };
+  if (ratio > 1 + FAR) return { shape: '▲', tone: 'text-muted', words: texts.ratios.more };
+  return { shape: '●', tone: 'text-muted', words: texts.ratios.even };
 }
 
 /** The report in sentences. */
@@ -35,11 +37,11 @@ export function fairnessWords(report: FairnessReport): string[] {
   const said: string[] = [];
   const shared = items.filter(({ ratio }) => ratio !== null);
   if (jain !== null && shared.length > 1)
-    said.push(`Jain's index of ${shared.length} queues is ${jain.toFixed(3)}: 1 is even, ${(1 / shared.length).toFixed(2)} would be one queue that got everything.`);
+    said.push(counted(texts.jain, shared.length, { jain: number(jain, 3), uneven: number(1 / shared.length) }));
   const least = shared.reduce<FairnessRow | null>((found, row) => (found === null || (row.ratio ?? 0) < (found.ratio ?? 0) ? row : found), null);
-  if (least?.ratio != null && least.ratio < 1 - FAR) said.push(`${least.queue} got least of what it was owed: ${number(100 * least.ratio, 0)} %.`);
-  if (waitP50 !== null && waitP95 !== null) said.push(`Half of the jobs that started waited at most ${duration(waitP50)}, and 95 % at most ${duration(waitP95)}.`);
-  if (worstFinishTimeRatio !== null) said.push(`The slowest job took ${number(worstFinishTimeRatio, 1)} times as long as it needed its devices.`);
+  if (least?.ratio != null && least.ratio < 1 - FAR) said.push(fill(texts.gotLeast, { queue: least.queue, percent: number(100 * least.ratio, 0) }));
+  if (waitP50 !== null && waitP95 !== null) said.push(fill(texts.waits, { half: duration(waitP50), most: duration(waitP95) }));
+  if (worstFinishTimeRatio !== null) said.push(fill(texts.slowest, { factor: number(worstFinishTimeRatio, 1) }));
   return said;
 }
 

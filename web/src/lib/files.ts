@@ -1,5 +1,7 @@
 /** Paths in a storage, and sizes of files. */
 
+import { number } from '../texts/fill';
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /** `1536` is `1.5 KiB`. */
@@ -10,7 +12,7 @@ export function size(count: number): string {
     value /= 1024;
     unit += 1;
   }
-  return `${value.toLocaleString('en', { maximumFractionDigits: unit > 0 && value < 100 ? 1 : 0 })} ${UNITS[unit]}`;
+  return `${number(value, { maximumFractionDigits: unit > 0 && value < 100 ? 1 : 0 })} ${UNITS[unit]}`;
 }
 
 export interface Crumb {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, count, cut, cpus, heldOf, nodeEnd, ranges, shortNode } from './format';
+import { bytes, cut, cpus, heldOf, nodeEnd, ranges, shortNode } from './format';
 
 it.each([
   [0, '0'],
@@ -14,10 +14,6 @@ it.each([
   [[5, 0, 2, 1], '0–2, 5'],
   [[0, 2, 4], '0, 2, 4'],
 ])('writes the numbers %j as %s', (numbers, shown) => expect(ranges(numbers)).toBe(shown));
-
-it('counts in the singular and the plural', () => {
-  expect([count(1, 'device'), count(2, 'device'), count(1200, 'task')]).toEqual(['1 device', '2 devices', '1,200 tasks']);
-});
 
 it('shows processors without needless digits', () => expect([cpus(2000), cpus(1500)]).toEqual(['2', '1.5']));
 

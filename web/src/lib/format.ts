@@ -22,11 +22,6 @@ export function cpus(millis: number): string {
   return String(Math.round(millis / 100) / 10);
 }
 
-/** `1 task`, `2 tasks`. */
-export function count(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
-}
-
 /** How many devices a job holds where those are others than it asks for: an elastic one of 2 of its 12 tasks. */
 export function heldOf(job: { state: string; devices: number; devicesHeld: number }): number | null {
   const holds = ['starting', 'running', 'stopping'].includes(job.state) && job.devicesHeld > 0;

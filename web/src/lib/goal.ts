@@ -17,20 +17,17 @@ export interface Goal {
 
 export const NO_GOAL: Goal = { metric: '', queue: '', comparison: '<=', value: '', vary: 'nodes', node: '', varied: '', field: 'deserved' };
 
+/** The metrics of goals, each with the name of its text. */
 export const METRICS = [
-  ['wait.p95', 'Wait, p95'],
-  ['wait.median', 'Wait, median'],
-  ['wait.mean', 'Wait, mean'],
-  ['wait.max', 'Wait, longest'],
-  ['utilisation', 'Utilisation'],
-  ['preemptions', 'Preemptions'],
+  ['wait.p95', 'waitP95'],
+  ['wait.median', 'waitMedian'],
+  ['wait.mean', 'waitMean'],
+  ['wait.max', 'waitMax'],
+  ['utilisation', 'utilisation'],
+  ['preemptions', 'preemptions'],
 ] as const;
 
-export const FIELDS = [
-  ['deserved', 'Deserved devices'],
-  ['guaranteed', 'Guaranteed devices'],
-  ['limit', 'Limit of devices'],
-] as const;
+export const FIELDS = ['deserved', 'guaranteed', 'limit'] as const;
 
 const USUAL: Record<string, Pick<Goal, 'comparison' | 'value'>> = {
   wait: { comparison: '<=', value: '1h' },

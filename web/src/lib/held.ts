@@ -3,7 +3,7 @@
 import type { DeviceStay, DeviceTimeline } from '../api/types';
 import { counts } from '../texts/english/counts';
 import { map as texts } from '../texts/english/map';
-import { counted, fill } from '../texts/fill';
+import { counted, fill, number } from '../texts/fill';
 
 /** Moments at which it is counted. */
 const SAMPLES = 72;
@@ -36,5 +36,5 @@ export function heldWords(numbers: readonly number[], devices: number, hours: nu
   const mean = numbers.reduce((sum, each) => sum + each, 0) / Math.max(1, numbers.length);
   const span = fill(texts.span, { hours: counted(counts.hours, hours) });
   if (devices === 1) return fill(texts.heldPart, { round: Math.round(100 * mean), span });
-  return fill(texts.heldNow, { at: numbers.at(-1) ?? 0, devices, value: Math.round(10 * mean) / 10, span });
+  return counted(texts.heldNow, devices, { at: number(numbers.at(-1) ?? 0), value: number(mean, { maximumFractionDigits: 1 }), span });
 }

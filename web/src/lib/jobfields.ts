@@ -5,7 +5,7 @@ import { textOf } from '../texts/fill';
 import { LEVELS } from './jobform';
 import type { Path } from './jobtext';
 
-export type Kind = 'text' | 'choice' | 'words' | 'parts' | 'pairs' | 'numbers' | 'array' | 'inputs' | 'outputs' | 'labels' | 'taints';
+export type Kind = 'text' | 'choice' | 'words' | 'parts' | 'pairs' | 'numbers' | 'array' | 'inputs' | 'outputs' | 'labels' | 'taints' | 'volumes' | 'containers';
 
 export interface MoreField {
   /** Where it stands, below the job or the role. */
@@ -168,6 +168,28 @@ const OF_ROLE: readonly FieldGroup[] = [
       field('completion/minSucceeded', 'text'),
     ],
   },
+  {
+    key: 'rolePods',
+    fields: [
+      field('kubernetes/podTemplate/metadata/labels', 'pairs'),
+      field('kubernetes/podTemplate/metadata/annotations', 'pairs'),
+      field('kubernetes/podTemplate/spec/runtimeClassName', 'text'),
+      field('kubernetes/podTemplate/spec/serviceAccountName', 'text'),
+      field('kubernetes/podTemplate/spec/automountServiceAccountToken', 'choice', [...YES, ...NO]),
+      field('kubernetes/podTemplate/spec/securityContext/runAsUser', 'text'),
+      field('kubernetes/podTemplate/spec/securityContext/runAsGroup', 'text'),
+      field('kubernetes/podTemplate/spec/securityContext/fsGroup', 'text'),
+      field('kubernetes/podTemplate/spec/securityContext/runAsNonRoot', 'choice', YES),
+      field('kubernetes/podTemplate/spec/hostNetwork', 'choice', YES),
+      field('kubernetes/podTemplate/spec/hostIPC', 'choice', YES),
+      field('kubernetes/podTemplate/spec/hostPID', 'choice', YES),
+      field('kubernetes/podTemplate/spec/shareProcessNamespace', 'choice', YES),
+      field('kubernetes/podTemplate/spec/dnsPolicy', 'choice', ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None']),
+      field('kubernetes/podTemplate/spec/volumes', 'volumes'),
+      field('kubernetes/podTemplate/spec/containers', 'containers'),
+      field('kubernetes/forceAfterSeconds', 'text'),
+    ],
+  },
 ];
 
 export const JOB_GROUPS = OF_JOB;
@@ -201,6 +223,7 @@ export const SHORTHANDS: Readonly<Record<string, Shorthand>> = {
 /** Two keys that mean one thing: where the file has the other, it is changed by hand. */
 export const OTHER_NAMES: Readonly<Record<string, string>> = {
   retry: 'retryPolicy',
+  'kubernetes/podTemplate/spec/serviceAccountName': 'serviceAccount',
   after: 'dependsOn',
   'checkpoint/grace': 'graceSeconds',
   'notifications/waiting': 'waitingSeconds',

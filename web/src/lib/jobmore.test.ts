@@ -91,6 +91,12 @@ describe('the fields beside the first ones', () => {
     ['nodes/exclude', 'n9', { nodes: { exclude: ['n9'] } }],
     ['completion/minFailed', '2', { completion: { minFailed: 2 } }],
     ['topology/spread/level', 'node', { topology: { spread: { level: 'node' } } }],
+    ['kubernetes/podTemplate/metadata/labels', 'team.example/x=a b', { kubernetes: { podTemplate: { metadata: { labels: { 'team.example/x': 'a b' } } } } }],
+    ['kubernetes/podTemplate/spec/securityContext/runAsUser', '1000', { kubernetes: { podTemplate: { spec: { securityContext: { runAsUser: 1000 } } } } }],
+    ['kubernetes/podTemplate/spec/hostIPC', 'true', { kubernetes: { podTemplate: { spec: { hostIPC: true } } } }],
+    ['kubernetes/podTemplate/spec/volumes', 'a claim:b\nc empty', { kubernetes: { podTemplate: { spec: { volumes: [{ name: 'a', persistentVolumeClaim: { claimName: 'b' } }, { name: 'c', emptyDir: {} }] } } } }],
+    ['kubernetes/podTemplate/spec/containers', 'task a:/b', { kubernetes: { podTemplate: { spec: { containers: [{ name: 'task', volumeMounts: [{ name: 'a', mountPath: '/b' }] }] } } } }],
+    ['kubernetes/forceAfterSeconds', '600', { kubernetes: { forceAfterSeconds: 600 } }],
   ])('%s of a role is written into that role alone', (path, value, says) => {
     const changed = put(TEXT, path, value, true)!;
     const file = parse(TEXT) as { roles: { ps: object; worker: object } };
@@ -122,6 +128,45 @@ describe('the fields beside the first ones', () => {
   ])('%s %s waits until it can be written', (path, value) => expect(put(TEXT, path, value)).toBeNull());
 
   it.each(['http=', 'http=80=90', '=80', 'http:=80'])('ports %s wait until they can be written', (value) => expect(put(TEXT, 'ports', value, true)).toBeNull());
+});
+
+describe('the pod template of a role', () => {
+  const POD = `name: x
+roles:
+  worker:
+    command: train
+    kubernetes:
+      # asked for in May
+      podTemplate:
+        metadata:
+          annotations: {a.example/b: "1"}   # why
+        spec:
+          serviceAccount: reader   # old name
+          containers:
+            - name: task
+              tty: true   # ours
+`;
+
+  it('keeps what has no field, with its comments', () => {
+    const changed = put(POD, 'kubernetes/podTemplate/spec/runtimeClassName', 'nvidia', true)!;
+    expect(parse(changed).roles.worker.kubernetes.podTemplate.spec).toEqual({ serviceAccount: 'reader', containers: [{ name: 'task', tty: true }], runtimeClassName: 'nvidia' });
+    for (const comment of ['# asked for in May', '# why', '# old name', '# ours']) expect(changed).toContain(comment);
+    expect(put(changed, 'kubernetes/podTemplate/spec/runtimeClassName', '', true)).toBe(POD);
+    expect(put(POD, 'kubernetes/podTemplate/metadata/annotations', 'a.example/b=1\nc=d e', true)).toContain('a.example/b: "1", c: "d e"}   # why');
+  });
+
+  it('changes one volume on lines of its own beside the comments of the others', () => {
+    const lines = POD.replace('          containers:', '          volumes:\n            - name: a   # old\n              emptyDir: {}\n            - name: b\n              secret: {secretName: c}   # ours alone\n          containers:');
+    const path = 'kubernetes/podTemplate/spec/volumes';
+    expect(put(lines, path, 'a empty:1Gi\nb secret:c', true)).toBe(lines.replace('emptyDir: {}', 'emptyDir: {sizeLimit: 1Gi}'));
+    expect(put(lines, path, 'b secret:c', true)).toBe(lines.replace('            - name: a   # old\n              emptyDir: {}\n', ''));
+    expect(put(lines, path, '', true)).toBe(POD);
+    expect(shown(lines, field('kubernetes/podTemplate/spec/containers', true))).toBeNull();
+  });
+
+  it('has a field in which the file says it by another name changed by hand', () => {
+    expect([shown(POD, field('kubernetes/podTemplate/spec/serviceAccountName', true)), put(POD, 'kubernetes/podTemplate/spec/serviceAccountName', 'x', true)]).toEqual([null, null]);
+  });
 });
 
 describe('the devices of a role', () => {
@@ -197,7 +242,7 @@ describe('a list on lines of its own keeps the comments beside its other items',
 it('every field has its own label and place, and every other name belongs to one', () => {
   expect(new Set(ALL.map((each) => saidOf(each).label)).size).toBe(ALL.length);
   expect(new Set(ALL.map(({ path, role }) => `${role ? 'role ' : ''}${path.join('/')}`)).size).toBe(ALL.length);
-  for (const path of Object.keys(OTHER_NAMES)) expect(field(path)).toBeDefined();
+  for (const path of Object.keys(OTHER_NAMES)) expect(field(path) ?? field(path, true)).toBeDefined();
   for (const [path, { child }] of Object.entries(SHORTHANDS)) if (!FIRST_FIELDS.includes(path)) expect(field(`${path}/${child}`)).toBeDefined();
 });
 

@@ -5,6 +5,7 @@ import { OTHER_NAMES, SHORTHANDS, type Kind, type MoreField } from './jobfields'
 import { scalar } from './jobform';
 import { at, expanded, read, remove, roleOf, write, type Path } from './jobtext';
 import { labelLine, labelSources, taintLine, taintSources, type Sources } from './noderules';
+import { containerLine, containerSources, volumeLine, volumeSources } from './podrules';
 import { withItems, type ItemSource } from './textlists';
 
 type File = Document.Parsed;
@@ -116,6 +117,8 @@ const LINE_OF: Partial<Record<Kind, (item: Json) => string | null>> = {
   outputs: ({ uri, path, ...others }) => (oneWord(uri) && oneWord(path) && Object.keys(others).length === 0 ? `${path} ${uri}` : null),
   labels: labelLine,
   taints: taintLine,
+  volumes: volumeLine,
+  containers: containerLine,
 };
 
 function shown({ kind, parts }: MoreField, value: unknown): string | null {
@@ -163,6 +166,8 @@ const SOURCES_OF: Partial<Record<Kind, (line: string) => Sources | null>> = {
   outputs: (line) => twoWords(line, (path, uri) => ({ path: scalar(path), uri: JSON.stringify(uri) })),
   labels: labelSources,
   taints: taintSources,
+  volumes: volumeSources,
+  containers: containerSources,
 };
 
 function twoWords(line: string, made: (first: string, second: string) => Sources): Sources | null {

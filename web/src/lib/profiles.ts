@@ -75,7 +75,7 @@ export function progress(profile: ProfileView, now: number): { share: number; wo
 /** One sentence for the head of a report. */
 export function summary(report: ProfileReport): string {
   const ranks = counted(counts.ranks, report.ranks.length);
-  if (report.what === 'python') return fill(texts.samplesOf, { samples: number(report.samples), ranks });
+  if (report.what === 'python') return counted(texts.samplesOf, report.samples, { ranks });
   if (report.what === 'memory') return fill(texts.grewIn, { bytes: bytes(report.samples * 1024), ranks });
   return ranks;
 }
@@ -84,7 +84,7 @@ export function summary(report: ProfileReport): string {
 export const grown = (size: number) => `${size < 0 ? '−' : '+'}${bytes(Math.abs(size))}`;
 
 /** A figure with its unit. */
-export const amount = (value: number, unit: string) => `${value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 2 : 0 })} ${unit}`.trim();
+export const amount = (value: number, unit: string) => `${number(value, { maximumFractionDigits: value < 10 ? 2 : 0 })} ${unit}`.trim();
 
 /** A curve in a box of `width` by `height`, from 0 to its greatest point. */
 export function curvePath(points: readonly number[], width: number, height: number): string {

@@ -2,7 +2,7 @@
 
 import type { SeriesAnswer, SeriesView } from '../api/types';
 import { job as texts } from '../texts/english/job';
-import { fill } from '../texts/fill';
+import { fill, number } from '../texts/fill';
 
 /** Steps without a value that a line is drawn across: programs report less often than a step is long. */
 const BRIDGED = 20;
@@ -85,7 +85,7 @@ export function nameOf(series: SeriesView, telling: Set<string>): string {
 
 export function short(value: number): string {
   if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(2);
-  return Number(value.toPrecision(4)).toLocaleString('en', { maximumFractionDigits: 6 });
+  return number(Number(value.toPrecision(4)), { maximumFractionDigits: 6 });
 }
 
 /** What a picture shows, in words. */

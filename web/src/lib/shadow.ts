@@ -1,8 +1,9 @@
 /** A candidate policy beside the one in force, as the page holds it, as the server takes it, as a command, and its report in words. */
 
 import type { Figures, HourRow, Moved, RunningShadow, ShadowReport } from '../api/types';
+import { shadow as texts } from '../texts/english/shadow';
+import { counted, fill, number as written } from '../texts/fill';
 import { quote } from './cli';
-import { count } from './format';
 import { duration } from './time';
 
 export interface Candidate {
@@ -16,12 +17,13 @@ export interface Candidate {
 }
 
 /** The built-in policies; those of installed packages can be typed. */
-export const PRESETS = ['fair', 'fifo', 'priority', 'srtf', 'srsf', 'las', 'gittins', 'deadline', 'finish-time-fairness', 'shockwave', 'gandiva-fair', 'smallest-first', 'largest-first', 'random', 'hived', 'gavel', 'gavel-makespan', 'gavel-finish-time', 'gavel-cost', 'allox'] as const;
+export const PRESETS = ['fair', 'fifo', 'priority', 'srtf', 'srsf', 'las', 'gittins', 'deadline', 'finish-time-fairness', 'shockwave', 'shockwave-program', 'gandiva-fair', 'smallest-first', 'largest-first', 'random', 'hived', 'gavel', 'gavel-makespan', 'gavel-finish-time', 'gavel-cost', 'allox'] as const;
+/** The hours to choose from, each with the unit that it is told in and how many of it. */
 export const HOURS = [
-  ['4', '4 hours'],
-  ['24', '1 day'],
-  ['72', '3 days'],
-  ['168', '1 week'],
+  ['4', 'hours', 4],
+  ['24', 'days', 1],
+  ['72', 'days', 3],
+  ['168', 'weeks', 1],
 ] as const;
 export const USUAL_HOURS = '24';
 
@@ -48,21 +50,20 @@ export function runningRequest({ policy, documents, hours, anew }: Candidate, no
   return { policy: policy.trim(), documents: documents.trim() ? documents : '', since: hoursAgo(hours, now), hours: Number(hours) + GOES_ON, anew };
 }
 
-const hourAndDay = (at: string) => `${at.slice(5, 10)} ${at.slice(11, 16)} UTC`;
+const hourAndDay = (at: string) => fill(texts.timeUtc, { time: `${at.slice(5, 10)} ${at.slice(11, 16)}` });
 
 /** How a running shadow stands, in a few sentences. */
 export function runningInWords(shadow: RunningShadow): string[] {
   const { state, candidate, user, begin, end, anew, reportedAt, nextAt, progress, trouble, error } = shadow;
-  const how = anew ? ', anew each hour' : '';
-  const found = [`${candidate} decides beside the policy in force${how}, from ${hourAndDay(begin)} on. ${user} began it.`];
+  const found = [fill(anew ? texts.decidesAnew : texts.decides, { candidate, begin: hourAndDay(begin), user })];
   if (state === 'running') {
-    const now = nextAt === null ? (progress?.says ?? 'A report is being made.') : `The next report comes at ${hourAndDay(nextAt)}.`;
-    found.push(`It goes on until ${hourAndDay(end)}. ${now}`);
+    const now = nextAt === null ? (progress?.says ?? texts.reportIsMade) : fill(texts.nextReport, { time: hourAndDay(nextAt) });
+    found.push(fill(texts.goesOnUntil, { end: hourAndDay(end), now }));
   } else {
-    found.push(state === 'done' ? `It ended at ${hourAndDay(end)}.` : state === 'stopped' ? 'It was stopped.' : `It ended: ${error?.message ?? 'it failed.'}`);
+    found.push(state === 'done' ? fill(texts.endedAt, { end: hourAndDay(end) }) : state === 'stopped' ? texts.wasStopped : fill(texts.endedBecause, { reason: error?.message ?? texts.itFailed }));
   }
   if (trouble) found.push(trouble);
-  found.push(reportedAt === null ? 'There is no report yet.' : `The report goes up to ${hourAndDay(reportedAt)}.`);
+  found.push(reportedAt === null ? texts.noReport : fill(texts.reportUpTo, { time: hourAndDay(reportedAt) }));
   return found;
 }
 
@@ -83,47 +84,49 @@ export function inWords(report: ShadowReport): string[] {
   const { decisions, seconds } = report.total;
   const otherwise = decisions.onlyInForce + decisions.onlyCandidate;
   const made = decisions.alike + otherwise;
-  const found = [`For ${duration(Math.round(seconds))}, ${report.candidate} decided beside ${report.inForce}.`];
-  if (made === 0) return [...found, 'Neither of both had anything to decide.'];
+  const found = [fill(texts.decidedBeside, { time: duration(Math.round(seconds)), candidate: report.candidate, inForce: report.inForce })];
+  if (made === 0) return [...found, texts.nothingToDecide];
+  const within = duration(report.within);
   found.push(
     otherwise === 0
-      ? `It decided the same: ${count(decisions.alike, 'decision')} within ${duration(report.within)}.`
-      : `${count(decisions.alike, 'decision')} ${decisions.alike === 1 ? 'is' : 'are'} alike within ${duration(report.within)}; ${decisions.onlyInForce} ${decisions.onlyInForce === 1 ? 'was' : 'were'} made only in force and ${decisions.onlyCandidate} only by the candidate.`,
+      ? counted(texts.decidedTheSame, decisions.alike, { within })
+      : counted(texts.otherwise, decisions.onlyInForce, { alike: counted(texts.alike, decisions.alike, { within }), candidate: written(decisions.onlyCandidate) }),
   );
   const jobs = report.earlier + report.later + report.same;
-  if (jobs > 0) found.push(`Of ${count(jobs, 'job')} that started, it starts ${report.earlier} earlier, ${report.later} later, and ${report.same} at the same time.`);
+  if (jobs > 0) found.push(counted(texts.jobsStart, jobs, { earlier: written(report.earlier), later: written(report.later), same: written(report.same) }));
   return found;
 }
 
 /** Some jobs with how much earlier or later they start. */
 export function movedJobs(jobs: readonly Moved[]): string {
-  return jobs.map(({ name, seconds, complete }) => `${name} (${complete ? '' : 'at least '}${duration(Math.round(Math.abs(seconds)))} ${seconds > 0 ? 'earlier' : 'later'})`).join(', ');
+  const text = ({ seconds, complete }: Moved) => (seconds > 0 ? (complete ? texts.movedEarlier : texts.movedEarlierAtLeast) : complete ? texts.movedLater : texts.movedLaterAtLeast);
+  return jobs.map((job) => fill(text(job), { job: job.name, time: duration(Math.round(Math.abs(job.seconds))) })).join(', ');
 }
 
 const wait = (seconds: number | null) => (seconds === null ? '–' : duration(Math.round(seconds)));
-const number = (value: number) => (value >= 100 ? String(Math.round(value)) : String(Math.round(value * 10) / 10));
+const number = (value: number) => written(value, { maximumFractionDigits: value >= 100 ? 0 : 1 });
 
 export interface Measure {
-  word: string;
+  name: keyof typeof texts.figures;
   value: (figures: Figures) => number | null;
   say: (figures: Figures) => string;
 }
 
 /** What the picture draws of each queue. */
 export const DRAWN: readonly Measure[] = [
-  { word: 'Wait, p95', value: (each) => each.waitP95, say: (each) => wait(each.waitP95) },
-  { word: 'Devices in use', value: (each) => each.devices, say: (each) => number(each.devices) },
-  { word: 'Preempted', value: (each) => each.preempted, say: (each) => number(each.preempted) },
+  { name: 'waitP95', value: (each) => each.waitP95, say: (each) => wait(each.waitP95) },
+  { name: 'devicesInUse', value: (each) => each.devices, say: (each) => number(each.devices) },
+  { name: 'preempted', value: (each) => each.preempted, say: (each) => number(each.preempted) },
 ];
 
 /** What tables tell of a queue or an hour, and on which screens a column is left out. */
-export const COLUMNS: readonly [word: string, say: (figures: Figures) => string, narrow: string][] = [
-  ['Starts', (each) => number(each.started), ''],
-  ['Wait, median', (each) => wait(each.waitP50), 'max-sm:hidden'],
-  ['Wait, p95', (each) => wait(each.waitP95), ''],
-  ['Devices', (each) => number(each.devices), 'max-md:hidden'],
-  ['Preempted', (each) => number(each.preempted), 'max-lg:hidden'],
-  ['Still waiting', (each) => number(each.waiting), 'max-md:hidden'],
+export const COLUMNS: readonly [name: keyof typeof texts.figures, say: (figures: Figures) => string, narrow: string][] = [
+  ['started', (each) => number(each.started), ''],
+  ['waitMedian', (each) => wait(each.waitP50), 'max-sm:hidden'],
+  ['waitP95', (each) => wait(each.waitP95), ''],
+  ['devices', (each) => number(each.devices), 'max-md:hidden'],
+  ['preempted', (each) => number(each.preempted), 'max-lg:hidden'],
+  ['waiting', (each) => number(each.waiting), 'max-md:hidden'],
 ];
 
 /** The clock hour of a row in UTC, as the journal counts them: `11-28 09:00`. */

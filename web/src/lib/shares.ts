@@ -3,8 +3,7 @@
 import type { LineEntry, QueueStanding } from '../api/types';
 import { counts } from '../texts/english/counts';
 import { shares as texts } from '../texts/english/shares';
-import { counted, fill } from '../texts/fill';
-import { language } from '../texts/language';
+import { counted, fill, number } from '../texts/fill';
 import { bytes, cpus } from './format';
 
 /** What is a queue's own: what it deserves, and the devices of the cells that it owns. */
@@ -17,7 +16,7 @@ export function own(queue: QueueStanding, resource: string): number {
 export function amount(resource: string, value: number): string {
   if (resource === 'cpu') return cpus(value);
   if (resource === 'memory') return bytes(value);
-  return value.toLocaleString(language().code, { maximumFractionDigits: 3 });
+  return number(value, { maximumFractionDigits: 3 });
 }
 
 /** Every resource that some queue speaks of; devices first. */

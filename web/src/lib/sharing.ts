@@ -3,7 +3,8 @@
 import { isMap, parseDocument } from 'yaml';
 import type { Queue, Top } from '../api/types';
 import { queues as texts } from '../texts/english/queues';
-import { fill } from '../texts/fill';
+import { fill, number } from '../texts/fill';
+import { type Edits, putGiven } from './given';
 
 /** What is divided among queues: `weight`, or the resource whose deserved amount it is. Values are in its unit (`unitOf`). */
 export interface Measure {
@@ -72,7 +73,7 @@ export function least(queue: Queue, { key }: Measure): number {
 }
 
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
-export const shown = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 3 });
+export const shown = (value: number) => number(value, { maximumFractionDigits: 3 });
 
 /** Queues that divide one amount: those below the same queue, or at the top. */
 export interface Siblings {
@@ -135,7 +136,7 @@ export function withoutQueues(moves: Moves, queues: readonly string[]): Moves {
 }
 
 /** The text of a document in which queues have what they were moved to; `below` is where a queue stands in it. */
-export function documentWith(text: string, moves: Moves, below: (queue: string) => readonly string[] | null): string {
+export function documentWith(text: string, moves: Moves, below: (queue: string) => readonly string[] | null, edits: Edits = {}): string {
   const file = parseDocument(text, { logLevel: 'error' });
   for (const [key, values] of Object.entries(moves))
     for (const [queue, value] of Object.entries(values)) {
@@ -146,5 +147,9 @@ export function documentWith(text: string, moves: Moves, below: (queue: string) 
         if (!isMap(file.getIn(path.slice(0, depth), true))) file.setIn(path.slice(0, depth), file.createNode({}));
       file.setIn(path, written(measure(key), value));
     }
+  for (const [queue, { was, now }] of Object.entries(edits)) {
+    const place = below(queue);
+    if (place) putGiven(file, place, was, now);
+  }
   return file.toString({ lineWidth: 0, flowCollectionPadding: false });
 }

@@ -44,7 +44,7 @@ export function restOf(item: TemplateItem): string {
 
 /** Who sees an item. */
 export function audience(item: { isPublic?: boolean; groupList?: readonly string[] }): string {
-  if (item.isPublic !== false) return 'everybody';
+  if (item.isPublic !== false) return words.visibleToAll;
   return item.groupList?.length ? item.groupList.join(', ') : words.onlyYou;
 }
 

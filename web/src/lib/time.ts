@@ -2,6 +2,7 @@
 
 import { time } from '../texts/english/shared';
 import { fill } from '../texts/fill';
+import { language } from '../texts/language';
 
 const UNITS = [
   ['d', 86_400],
@@ -42,6 +43,12 @@ export function ago(at: string, now: number): string {
 export function absolute(at: string): string {
   const utc = at.replace('T', ' ').replace('Z', ' UTC');
   return fill(time.here, { utc, local: new Date(at).toLocaleString() });
+}
+
+/** The day in the reader's zone, `29 Nov`; English is written as in Europe, like the times of day. */
+export function dayAndMonth(at: string): string {
+  const { code } = language();
+  return new Date(at).toLocaleDateString(code === 'en' ? 'en-GB' : code, { day: 'numeric', month: 'short' });
 }
 
 /** The time of day in the reader's zone, `12:08:15`. */

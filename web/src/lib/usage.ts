@@ -2,7 +2,7 @@
 
 import type { Budget, Charge, UsageReport, UsageRow } from '../api/types';
 import { usage as texts } from '../texts/english/usage';
-import { fill, textOf } from '../texts/fill';
+import { fill, number as written, textOf } from '../texts/fill';
 import { quote } from './cli';
 
 export const WAYS = ['user', 'queue', 'model', 'job', 'tag', 'node'] as const;
@@ -97,13 +97,13 @@ export function ceiling(value: number): number {
 }
 
 export function number(value: number, digits = 2): string {
-  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return written(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 /** An amount for a chart: small ones keep two digits that count. */
 export function amount(value: number): string {
   if (value === 0 || value >= 1) return number(value);
-  return value.toLocaleString('en', { maximumSignificantDigits: 2 });
+  return written(value, { maximumSignificantDigits: 2 });
 }
 
 export const hours = (seconds: number) => number(seconds / HOUR);

@@ -1,6 +1,8 @@
 /** A what-if question as the page holds it, as the server takes it, and as a command. */
 
 import type { JobOutcome, Spread, WhatIfAnswer } from '../api/types';
+import { whatif as texts } from '../texts/english/whatif';
+import { fill } from '../texts/fill';
 import { quote } from './cli';
 import { type Goal, goalText, NO_GOAL, varyText } from './goal';
 import { duration } from './time';
@@ -77,10 +79,10 @@ export function whatIfLine(question: Question): string {
 
 /** `10m 5s`, with more than one course `10m 5s (8m to 12m)`; `later` is after the horizon, `never` on no node that there is. */
 export function starts(spread: Spread, seeds: number, never = false): string {
-  if (never) return 'never';
-  const say = (seconds: number | null | undefined) => (seconds === null || seconds === undefined ? 'later' : duration(Math.round(seconds)));
+  if (never) return texts.never;
+  const say = (seconds: number | null | undefined) => (seconds === null || seconds === undefined ? texts.afterHorizon : duration(Math.round(seconds)));
   if (seeds === 1 || spread.p10 === spread.p90) return say(spread.p50);
-  return `${say(spread.p50)} (${say(spread.p10)} to ${say(spread.p90)})`;
+  return fill(texts.spread, { middle: say(spread.p50), low: say(spread.p10), high: say(spread.p90) });
 }
 
 /** The jobs that an answer's table shows: those that gain and lose most, the submitted ones, then the first others. */

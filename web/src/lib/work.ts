@@ -7,7 +7,7 @@ import { fill, number } from '../texts/fill';
 type Work = NonNullable<JobDetail['work']>;
 
 function short(value: number): string {
-  return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : Number(value.toPrecision(4)).toLocaleString('en', { maximumFractionDigits: 6 });
+  return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : number(Number(value.toPrecision(4)), { maximumFractionDigits: 6 });
 }
 
 /** Step, loss, throughput and gradient noise, as far as the program said them. */

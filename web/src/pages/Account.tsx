@@ -70,7 +70,7 @@ export function Account() {
                 <td className="text-muted max-sm:hidden" title={token.expiresAt ? absolute(token.expiresAt) : undefined}>
                   {token.expiresAt?.slice(0, 10) ?? texts.never}
                 </td>
-                <td className="text-right">
+                <td className="whitespace-nowrap text-right">
                   <button type="button" className="link !text-fail" onClick={() => setRevoking(token)} aria-label={fill(texts.revokeNamed, { name: token.name })}>
                     {texts.revokeRow}
                   </button>
@@ -125,8 +125,8 @@ function Counted({ what, amount, said }: { what: string; amount: Amount; said: (
   return (
     <tr>
       <td>{what}</td>
-      <td className={`text-right tabular-nums ${full ? 'text-fail' : ''}`}>{said(amount.used)}</td>
-      <td className="text-right tabular-nums text-muted">{amount.limit ? said(amount.limit) : amounts.none}</td>
+      <td className={`whitespace-nowrap text-right tabular-nums ${full ? 'text-fail' : ''}`}>{said(amount.used)}</td>
+      <td className="whitespace-nowrap text-right tabular-nums text-muted">{amount.limit ? said(amount.limit) : amounts.none}</td>
     </tr>
   );
 }
@@ -136,7 +136,7 @@ function Each({ what, limit }: { what: string; limit: number }) {
     <tr>
       <td>{what}</td>
       <td />
-      <td className="text-right tabular-nums text-muted">{limit ? bytes(limit) : amounts.none}</td>
+      <td className="whitespace-nowrap text-right tabular-nums text-muted">{limit ? bytes(limit) : amounts.none}</td>
     </tr>
   );
 }

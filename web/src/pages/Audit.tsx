@@ -14,7 +14,7 @@ import { useTitle } from '../components/useTitle';
 import { auditCsv, auditLine, DAYS, detailWords, jobOf, type Wanted } from '../lib/audit';
 import { hand } from '../lib/download';
 import { audit as texts } from '../texts/english/audit';
-import { fill } from '../texts/fill';
+import { counted, fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/audit');
 type Choose = (change: Wanted) => void;
@@ -74,7 +74,7 @@ function Filters({ wanted, onChoose }: { wanted: Wanted; onChoose: Choose }) {
       <div role="group" aria-label={texts.howFarLook} className="flex gap-1">
         {[undefined, ...DAYS].map((each) => (
           <button key={each ?? ''} type="button" className="btn aria-pressed:border-accent aria-pressed:text-accent" aria-pressed={each === wanted.days} onClick={() => onChoose({ days: each })}>
-            {each ? fill(texts.d, { name: each }) : texts.all}
+            {each ? counted(texts.d, Number(each)) : texts.all}
           </button>
         ))}
       </div>

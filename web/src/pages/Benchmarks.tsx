@@ -12,6 +12,8 @@ import { NodeTabs } from '../components/NodeTabs';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
 import { historyLine, runWords } from '../lib/benchmarks';
+import { benchmarks as texts } from '../texts/english/benchmarks';
+import { fill, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/benchmarks');
 
@@ -20,16 +22,16 @@ export function Benchmarks() {
   const navigate = route.useNavigate();
   const overview = useQuery(ask.overview);
   const set = (change: { node?: string; metric?: string }) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
-  useTitle('Benchmarks');
+  useTitle(texts.title);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Benchmarks</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <NodeTabs />
       {overview.error && <Fault error={overview.error} retry={() => void overview.refetch()} />}
       {overview.isPending && !overview.error && <Skeleton rows={5} />}
       {overview.data && overview.data.nodes.length === 0 && (
-        <Empty title="No results are kept" line="corral benchmark run">
-          What benchmarks measure on nodes is kept here and compared with the nodes of the same kind.
+        <Empty title={texts.empty} line="corral benchmark run">
+          {texts.emptyNote}
         </Empty>
       )}
       {overview.data && overview.data.nodes.length > 0 && (
@@ -51,11 +53,12 @@ export function Benchmarks() {
 
 function OfNode({ node, metric, onMetric }: { node: string; metric: string; onMetric: (metric: string) => void }) {
   const found = useQuery(ask.standing({ node }));
+  const label = fill(texts.measurementsOf, { node });
   return (
-    <section aria-label={`Measurements of ${node}`} className="pt-6">
+    <section aria-label={label} className="pt-6">
       <h2 className="pb-1 font-medium break-all">{node}</h2>
       {found.error && <Fault error={found.error} retry={() => void found.refetch()} />}
-      {found.data && <BenchmarkStandingTable label={`Measurements of ${node}`} by="metric" items={found.data.items} chosen={metric} onChoose={onMetric} />}
+      {found.data && <BenchmarkStandingTable label={label} by="metric" items={found.data.items} chosen={metric} onChoose={onMetric} />}
     </section>
   );
 }
@@ -72,14 +75,13 @@ function OfMetric({ metrics, metric: asked, node, set }: OfMetricProps) {
   const history = useQuery(ask.history(metric, ''));
   const standing = useQuery(ask.standing({ metric }));
   return (
-    <section aria-label="History" className="pt-6">
-      <h2 className="pb-2 font-medium">Over time</h2>
-      <select aria-label="Measurement" className="field !w-auto max-w-full" value={metric} onChange={(event) => set({ metric: event.target.value })}>
-        {metrics.every((each) => each.metric !== metric) && <option value={metric}>{metric || 'none'}</option>}
+    <section aria-label={texts.history} className="pt-6">
+      <h2 className="pb-2 font-medium">{texts.overTime}</h2>
+      <select aria-label={texts.measurement} className="field !w-auto max-w-full" value={metric} onChange={(event) => set({ metric: event.target.value })}>
+        {metrics.every((each) => each.metric !== metric) && <option value={metric}>{metric || texts.none}</option>}
         {metrics.map((each) => (
           <option key={each.metric} value={each.metric}>
-            {each.metric}
-            {each.slow > 0 && ` (${each.slow} below)`}
+            {each.slow > 0 ? fill(texts.metricBelow, { metric: each.metric, slow: number(each.slow) }) : each.metric}
           </option>
         ))}
       </select>
@@ -92,7 +94,7 @@ function OfMetric({ metrics, metric: asked, node, set }: OfMetricProps) {
       )}
       {standing.data && standing.data.items.length > 0 && (
         <div className="pt-4">
-          <BenchmarkStandingTable label={`Nodes by ${metric}`} by="node" items={standing.data.items} chosen={node} onChoose={(next) => set({ node: next })} />
+          <BenchmarkStandingTable label={fill(texts.nodesBy, { metric })} by="node" items={standing.data.items} chosen={node} onChoose={(next) => set({ node: next })} />
         </div>
       )}
     </section>
@@ -105,20 +107,20 @@ function Runs({ runs }: { runs: readonly BenchmarkRun[] }) {
   const found = useQuery(ask.comparison(before, after));
   const set = (change: { before?: string; after?: string }) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   return (
-    <section aria-label="Runs" className="pt-6">
-      <h2 className="pb-2 font-medium">Two runs</h2>
+    <section aria-label={texts.runs} className="pt-6">
+      <h2 className="pb-2 font-medium">{texts.twoRuns}</h2>
       <div className="flex flex-wrap gap-2 pb-2">
-        <RunChoice label="Run before" runs={runs} run={before} onChange={(next) => set({ before: next })} />
-        <RunChoice label="Run after" runs={runs} run={after} onChange={(next) => set({ after: next })} />
+        <RunChoice label={texts.runBefore} runs={runs} run={before} onChange={(next) => set({ before: next })} />
+        <RunChoice label={texts.runAfter} runs={runs} run={after} onChange={(next) => set({ after: next })} />
       </div>
-      {!before && <p className="text-sm text-muted">There is only one run so far.</p>}
+      {!before && <p className="text-sm text-muted">{texts.onlyOneRun}</p>}
       {found.error && <Fault error={found.error} retry={() => void found.refetch()} />}
       {found.data && <BenchmarkChanges found={found.data} />}
       {found.data?.ways.map((each) => (
         <BenchmarkWays key={`${each.benchmark} ${each.node} ${each.unit} ${each.names[0]}`} ways={each} />
       ))}
       {found.data && found.data.after.problems.length > 0 && (
-        <ul aria-label="Problems of the run" className="list-disc pt-3 pl-5 text-xs text-muted">
+        <ul aria-label={texts.problems} className="list-disc pt-3 pl-5 text-xs text-muted">
           {found.data.after.problems.map((problem) => (
             <li key={problem}>{problem}</li>
           ))}
@@ -131,7 +133,7 @@ function Runs({ runs }: { runs: readonly BenchmarkRun[] }) {
 function RunChoice({ label, runs, run, onChange }: { label: string; runs: readonly BenchmarkRun[]; run: string; onChange: (run: string) => void }) {
   return (
     <select aria-label={label} className="field !w-auto max-w-full" value={run} onChange={(event) => onChange(event.target.value)}>
-      {runs.every((each) => each.id !== run) && <option value={run}>{run || 'none'}</option>}
+      {runs.every((each) => each.id !== run) && <option value={run}>{run || texts.none}</option>}
       {runs.map((each) => (
         <option key={each.id} value={each.id}>
           {runWords(each)}

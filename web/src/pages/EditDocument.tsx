@@ -8,24 +8,26 @@ import type { DocumentSummary } from '../api/types';
 import { DocumentEditor } from '../components/DocumentEditor';
 import { Fault, Skeleton } from '../components/Notices';
 import { useTitle } from '../components/useTitle';
-import { KINDS, kindOf, TEMPLATES } from '../lib/documents';
+import { KINDS, kindOf, template } from '../lib/documents';
+import { configuration as texts } from '../texts/english/configuration';
+import { fill, filled } from '../texts/fill';
 
 /** `document` is KIND/NAME. */
 export function EditDocument({ document }: { document: string }) {
   const [kind = '', name = ''] = document.split('/', 2);
   const history = useInfiniteQuery(ask.history(kind, name));
   const latest = history.data?.pages[0]?.items[0];
-  useTitle(`Edit ${kind} ${name}`);
+  useTitle(fill(texts.editNamed, { kind, name }));
   if (history.error && !latest) return <Fault error={history.error} retry={() => void history.refetch()} />;
   return (
     <section className="pt-5">
       <div className="flex flex-wrap items-baseline gap-x-3">
         <h1 className="text-xl font-semibold tracking-tight">
-          <span className="font-normal text-muted">Edit {kind}</span> {name}
+          {filled(texts.editHeading, { edit: <span className="font-normal text-muted">{fill(texts.editKind, { kind })}</span>, name })}
         </h1>
         {latest && (
           <Link to="/configuration" search={{ document }} className="text-sm text-muted hover:underline">
-            {latest.deleted ? `revision ${latest.revision} deleted it` : `revision ${latest.revision} is in force`}
+            {fill(latest.deleted ? texts.deletedBy : texts.inForce, { revision: latest.revision })}
           </Link>
         )}
       </div>
@@ -45,11 +47,11 @@ function Edited({ latest }: { latest: DocumentSummary }) {
 
 export function NewDocument({ kind: word }: { kind: string }) {
   const kind = kindOf(word);
-  useTitle('New document');
+  useTitle(texts.newDocument);
   return (
     <section className="pt-5">
-      <h1 className="text-xl font-semibold tracking-tight">New document</h1>
-      <nav aria-label="Kind of document" className="-ml-2 flex flex-wrap gap-x-1 pt-2">
+      <h1 className="text-xl font-semibold tracking-tight">{texts.newDocument}</h1>
+      <nav aria-label={texts.kindOfDocument} className="-ml-2 flex flex-wrap gap-x-1 pt-2">
         {KINDS.map((each) => (
           <Link
             key={each}
@@ -63,7 +65,7 @@ export function NewDocument({ kind: word }: { kind: string }) {
           </Link>
         ))}
       </nav>
-      <DocumentEditor key={kind} of="" start={TEMPLATES[kind]} base={null} latest={null} />
+      <DocumentEditor key={kind} of="" start={template(kind)} base={null} latest={null} />
     </section>
   );
 }

@@ -16,6 +16,8 @@ import { useTitle } from '../components/useTitle';
 import { serverToday } from '../lib/clock';
 import { efficiencyLine, sumWords } from '../lib/efficiency';
 import { asked, period } from '../lib/usage';
+import { efficiency as texts } from '../texts/english/efficiency';
+import { fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/efficiency');
 const USUAL = '7';
@@ -29,11 +31,11 @@ export function Efficiency() {
   const chosen = useMemo(() => period(search, Date.parse(today), USUAL), [search, today]);
   const report = useQuery(ask.efficiency({ ...asked(chosen), user: user || undefined, queue: queue || undefined }));
   const set = (change: Partial<typeof search>) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
-  const whose = user ? `Jobs of ${user}` : queue ? `Jobs in ${queue}` : me?.role === 'admin' ? 'Jobs' : 'Your jobs';
-  useTitle(user ? `Efficiency of ${user}` : 'Efficiency');
+  const whose = user ? fill(texts.jobsOfUser, { user }) : queue ? fill(texts.jobsInQueue, { queue }) : me?.role === 'admin' ? texts.jobs : texts.yourJobs;
+  useTitle(user ? fill(texts.titleOfUser, { user }) : texts.title);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Efficiency</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <UsageTabs />
       <div className="flex flex-wrap items-end gap-x-3 gap-y-2 pt-3" role="search">
         <PeriodChoice search={search} chosen={chosen} usual={USUAL} onChange={set} />
@@ -44,13 +46,11 @@ export function Efficiency() {
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
       {report.data && report.data.items.length === 0 && (
-        <Empty title="No job ran in this time">
-          Choose a longer time, or another queue or user. A job counts from the start of its first task.
-        </Empty>
+        <Empty title={texts.empty}>{texts.emptyNote}</Empty>
       )}
       {report.data && report.data.items.length > 0 && (
         <>
-          <ul aria-label="Summary" className="max-w-[80ch] space-y-1 pt-5 text-sm [&_li:first-child]:text-base [&_li:first-child]:font-medium">
+          <ul aria-label={texts.summary} className="max-w-[80ch] space-y-1 pt-5 text-sm [&_li:first-child]:text-base [&_li:first-child]:font-medium">
             {sumWords(report.data, whose).map((sentence) => (
               <li key={sentence}>{sentence}</li>
             ))}

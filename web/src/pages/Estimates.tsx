@@ -12,22 +12,25 @@ import { QueueTabs } from '../components/QueueTabs';
 import { useTitle } from '../components/useTitle';
 import { bias, DAYS, estimatesLine, held, span } from '../lib/estimates';
 import { wide } from '../lib/wide';
+import { estimates as texts } from '../texts/english/estimates';
+import { counted, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/estimates');
+const COLUMNS = ['queue', 'given', 'held', 'width', 'waitsSpread', 'starts', 'error', 'stillWait'] as const;
 
 export function Estimates() {
   const { queue = '', days = DAYS[0] } = route.useSearch();
   const navigate = route.useNavigate();
   const report = useQuery(overview.estimates(queue, days));
   const queues = report.data?.queues ?? [];
-  useTitle('Estimates');
+  useTitle(texts.title);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Estimates</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <QueueTabs queue={queue} />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
         <QueueChoice queue={queue} onChange={(next) => void navigate({ search: (now) => ({ ...now, queue: next || undefined }), replace: true })} />
-        <div role="group" aria-label="How far to look back" className="flex gap-1">
+        <div role="group" aria-label={texts.lookBack} className="flex gap-1">
           {DAYS.map((each) => (
             <button
               key={each}
@@ -36,7 +39,7 @@ export function Estimates() {
               aria-pressed={each === days}
               onClick={() => void navigate({ search: (now) => ({ ...now, days: each === DAYS[0] ? undefined : each }), replace: true })}
             >
-              {each} days
+              {counted(texts.days, Number(each))}
             </button>
           ))}
         </div>
@@ -44,8 +47,8 @@ export function Estimates() {
       {report.error && !report.data && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && !report.error && <Skeleton rows={4} />}
       {report.data && queues.length === 0 && (
-        <Empty title="No estimate was given" line="corral what-if --seeds 5">
-          Estimates that people are given of when waiting jobs start are compared here with what then happened.
+        <Empty title={texts.empty} line="corral what-if --seeds 5">
+          {texts.emptyNote}
         </Empty>
       )}
       {queues.length > 0 && (
@@ -65,12 +68,12 @@ export function Estimates() {
 function Figures({ queues }: { queues: readonly QueueEstimates[] }) {
   return (
     <div {...wide} className="overflow-x-auto pt-5">
-      <table aria-label="Estimates by queue" className="w-full text-sm">
+      <table aria-label={texts.byQueue} className="w-full text-sm">
         <thead>
           <tr className="border-b border-line-strong text-left text-xs text-muted">
-            {['Queue', 'Given', 'Held', 'Width', 'Waits spread', 'Starts', 'Error', 'Still wait'].map((word) => (
-              <th key={word} scope="col" className="px-2 py-1.5 font-normal whitespace-nowrap">
-                {word}
+            {COLUMNS.map((column) => (
+              <th key={column} scope="col" className="px-2 py-1.5 font-normal whitespace-nowrap">
+                {texts.columns[column]}
               </th>
             ))}
           </tr>
@@ -79,9 +82,9 @@ function Figures({ queues }: { queues: readonly QueueEstimates[] }) {
           {queues.map((each) => (
             <tr key={each.queue} className="border-b border-line">
               <th scope="row" className="px-2 py-1.5 text-left font-normal">
-                {each.queue || 'all'}
+                {each.queue || texts.all}
               </th>
-              {[String(each.given), held(each), span(each.width), span(each.pastWidth), bias(each.bias), span(each.error), String(each.waiting)].map((text, at) => (
+              {[number(each.given), held(each), span(each.width), span(each.pastWidth), bias(each.bias), span(each.error), number(each.waiting)].map((text, at) => (
                 <td key={at} className="px-2 py-1.5 whitespace-nowrap">
                   {text}
                 </td>

@@ -13,6 +13,8 @@ import { serverToday } from '../lib/clock';
 import { fairnessLine, fairnessWords, ratioWords, weeksUpTo } from '../lib/fairness';
 import { duration } from '../lib/time';
 import { hours, number } from '../lib/usage';
+import { fairness as texts } from '../texts/english/fairness';
+import { fill, number as whole } from '../texts/fill';
 
 const route = getRouteApi('/frame/fairness');
 const WEEKS = 53;
@@ -24,37 +26,33 @@ export function Fairness() {
   const offered = useMemo(() => weeksUpTo(Date.parse(today), WEEKS), [today]);
   const shown = week || offered[1] || '';
   const report = useQuery(ask.fairness(week));
-  useTitle(`Fairness of ${shown}`);
+  useTitle(fill(texts.titleOfWeek, { week: shown }));
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Fairness</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <UsageTabs />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
-        <select aria-label="Week" className="field !w-auto" value={shown} onChange={(event) => void navigate({ search: { week: event.target.value === offered[1] ? undefined : event.target.value }, replace: true })}>
+        <select aria-label={texts.week} className="field !w-auto" value={shown} onChange={(event) => void navigate({ search: { week: event.target.value === offered[1] ? undefined : event.target.value }, replace: true })}>
           {(offered.includes(shown) ? offered : [shown, ...offered]).map((each) => (
             <option key={each} value={each}>
-              {each}
-              {each === offered[0] && ', so far'}
-              {each === offered[1] && ', the last whole one'}
+              {each === offered[0] ? fill(texts.weekSoFar, { week: each }) : each === offered[1] ? fill(texts.lastWholeWeek, { week: each }) : each}
             </option>
           ))}
         </select>
         {report.data && (
           <p className="text-xs text-muted">
-            {report.data.begin.slice(0, 10)} to {report.data.end.slice(0, 10)}, from Monday to Monday in UTC
+            {fill(texts.period, { begin: report.data.begin.slice(0, 10), end: report.data.end.slice(0, 10) })}
           </p>
         )}
       </div>
       {report.error && <Fault error={report.error} retry={() => void report.refetch()} />}
       {report.isPending && <Skeleton rows={5} height={30} />}
       {report.data && report.data.items.length === 0 && (
-        <Empty title="No queue wanted devices in this week">
-          Choose another week. A queue has a line here when its jobs held devices, or waited for some, during the week.
-        </Empty>
+        <Empty title={texts.empty}>{texts.emptyNote}</Empty>
       )}
       {report.data && report.data.items.length > 0 && (
         <>
-          <ul aria-label="Summary" className="max-w-[80ch] space-y-1 py-2 text-sm">
+          <ul aria-label={texts.summary} className="max-w-[80ch] space-y-1 py-2 text-sm">
             {fairnessWords(report.data).map((sentence) => (
               <li key={sentence}>{sentence}</li>
             ))}
@@ -64,7 +62,7 @@ export function Fairness() {
         </>
       )}
       {report.data && report.data.unknown.length > 0 && (
-        <ul aria-label="What is not known" className="max-w-[80ch] pt-3 text-xs text-muted">
+        <ul aria-label={texts.notKnown} className="max-w-[80ch] pt-3 text-xs text-muted">
           {report.data.unknown.map((sentence) => (
             <li key={sentence}>{sentence}</li>
           ))}
@@ -79,18 +77,18 @@ export function Fairness() {
 
 function Queues({ rows }: { rows: readonly FairnessRow[] }) {
   return (
-    <table className="grid-table" aria-label="Queues">
+    <table className="grid-table" aria-label={texts.queues}>
       <thead>
         <tr>
-          <th>Queue</th>
-          <th className="num">Owed, device-hours</th>
-          <th className="num">Got, device-hours</th>
-          <th className="num">Got of owed</th>
-          <th className="num max-md:hidden">Jobs started</th>
-          <th className="num max-md:hidden">Half waited up to</th>
-          <th className="num max-sm:hidden">95 % waited up to</th>
-          <th className="num max-sm:hidden" title="Time from submission to end, by the time for which the job needed its devices">
-            Slowest job
+          <th>{texts.queue}</th>
+          <th className="num">{texts.owed}</th>
+          <th className="num">{texts.got}</th>
+          <th className="num">{texts.gotOfOwed}</th>
+          <th className="num max-md:hidden">{texts.jobsStarted}</th>
+          <th className="num max-md:hidden">{texts.halfWaited}</th>
+          <th className="num max-sm:hidden">{texts.mostWaited}</th>
+          <th className="num max-sm:hidden" title={texts.slowestJobMeans}>
+            {texts.slowestJob}
           </th>
         </tr>
       </thead>
@@ -117,9 +115,9 @@ function Row({ row }: { row: FairnessRow }) {
       <td className="num">{hours(row.got)}</td>
       <td className={`num font-medium whitespace-nowrap ${tone}`} title={words}>
         <span aria-hidden>{shape}</span> {row.ratio === null ? '–' : `${number(100 * row.ratio, 0)} %`}
-        <span className="sr-only">, {words}</span>
+        <span className="sr-only">{fill(texts.ratioSpoken, { words })}</span>
       </td>
-      <td className="num text-muted max-md:hidden">{row.started.toLocaleString('en')}</td>
+      <td className="num text-muted max-md:hidden">{whole(row.started)}</td>
       <td className="num text-muted max-md:hidden">{wait(row.waitP50)}</td>
       <td className="num text-muted max-sm:hidden">{wait(row.waitP95)}</td>
       <td className="num max-sm:hidden">
@@ -127,7 +125,7 @@ function Row({ row }: { row: FairnessRow }) {
           <span className="text-faint">–</span>
         ) : (
           <Link to="/jobs/$ref" params={{ ref: row.worstJob }} className="link">
-            {number(row.worstFinishTimeRatio, 1)} times
+            {fill(texts.times, { factor: number(row.worstFinishTimeRatio, 1) })}
           </Link>
         )}
       </td>
@@ -138,24 +136,24 @@ function Row({ row }: { row: FairnessRow }) {
 function Users({ rows }: { rows: readonly UserFairness[] }) {
   return (
     <>
-      <h2 className="pt-6 pb-1 text-sm font-medium">Finish times of users</h2>
+      <h2 className="pt-6 pb-1 text-sm font-medium">{texts.finishTimes}</h2>
       <p className="max-w-[80ch] pb-2 text-xs text-muted">
-        The time from a job’s submission to its end, by the one on an equal share of all devices that is its alone: 1 is as on such a share, above it is worse.
+        {texts.finishTimesMean}
       </p>
-      <table className="grid-table" aria-label="Users">
+      <table className="grid-table" aria-label={texts.users}>
         <thead>
           <tr>
-            <th>User</th>
-            <th className="num">Jobs</th>
-            <th className="num">Half up to</th>
-            <th className="num">Worst</th>
+            <th>{texts.user}</th>
+            <th className="num">{texts.jobs}</th>
+            <th className="num">{texts.halfUpTo}</th>
+            <th className="num">{texts.worst}</th>
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
             <tr key={row.user} data-user={row.user}>
               <td className="[overflow-wrap:anywhere]">{row.user}</td>
-              <td className="num text-muted">{row.jobs.toLocaleString('en')}</td>
+              <td className="num text-muted">{whole(row.jobs)}</td>
               <td className="num">{number(row.rhoP50, 2)}</td>
               <td className="num">
                 <Link to="/jobs/$ref" params={{ ref: row.worstJob }} className="link">

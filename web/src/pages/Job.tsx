@@ -24,7 +24,7 @@ import { heldOf } from '../lib/format';
 import { useKeys } from '../lib/keys';
 import { job as texts } from '../texts/english/job';
 import { shared } from '../texts/english/shared';
-import { fill, filled, number, textOf } from '../texts/fill';
+import { counted, fill, filled, number, textOf } from '../texts/fill';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
 const JobOutputs = lazy(() => import('../components/JobOutputs'));
@@ -69,7 +69,7 @@ function Page({ job }: { job: JobDetail }) {
   });
   const tab = tabs.find((each) => each === search.tab) ?? 'overview';
   const show = (next: Tab) =>
-    void navigate({ search: { ...search, tab: next === 'overview' ? undefined : next }, replace: true });
+    void navigate({ search: (now) => ({ ...now, tab: next === 'overview' ? undefined : next }), replace: true });
   useKeys(Object.fromEntries(tabs.map((each, at) => [String(at + 1), () => show(each)])));
   return (
     <article className="pt-5">
@@ -94,12 +94,12 @@ function Page({ job }: { job: JobDetail }) {
         {tab === 'document' && <JobFile job={job} />}
         {tab === 'terminal' && (
           <Suspense fallback={<Skeleton />}>
-            <TaskTerminal job={job} task={search.task} onTask={(task) => void navigate({ search: { ...search, task }, replace: true })} />
+            <TaskTerminal job={job} task={search.task} onTask={(task) => void navigate({ search: (now) => ({ ...now, task }), replace: true })} />
           </Suspense>
         )}
         {tab === 'profiles' && (
           <Suspense fallback={<Skeleton />}>
-            <JobProfiles job={job} profile={search.profile} before={search.before} onChoice={(choice) => void navigate({ search: { ...search, ...choice }, replace: true })} />
+            <JobProfiles job={job} profile={search.profile} before={search.before} onChoice={(choice) => void navigate({ search: (now) => ({ ...now, ...choice }), replace: true })} />
           </Suspense>
         )}
         {tab === 'outputs' && (
@@ -176,8 +176,8 @@ function Header({ job }: { job: JobDetail }) {
         </Fact>
         <Fact label={texts.retries}>
           {job.retries}
-          {job.taskRetries > 0 && <span className="text-muted"> {fill(texts.ofSingleTasks, { taskRetries: job.taskRetries })}</span>}
-          <span className="text-muted"> · {job.retriesLeft === null ? texts.noLimit : fill(texts.left, { retriesLeft: job.retriesLeft })}</span>
+          {job.taskRetries > 0 && <span className="text-muted"> {counted(texts.ofSingleTasks, job.taskRetries)}</span>}
+          <span className="text-muted"> · {job.retriesLeft === null ? texts.noLimit : counted(texts.left, job.retriesLeft)}</span>
         </Fact>
         {!ended && job.checkpointedAt && (
           <Fact label={texts.workSaved}>

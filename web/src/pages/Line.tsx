@@ -31,7 +31,7 @@ export function Line() {
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(overview.line(queue));
   useTitle(texts.waitingList);
-  const set = (change: { queue?: string; job?: string }) => void navigate({ search: { queue: queue || undefined, job: undefined, ...change }, replace: true });
+  const set = (change: { queue?: string; job?: string }) => void navigate({ search: (now) => ({ ...now, job: undefined, ...change }), replace: true });
   const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
   const total = list.data?.pages[0]?.total ?? 0;
   return (

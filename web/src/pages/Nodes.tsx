@@ -50,7 +50,7 @@ export function Nodes() {
     };
   }, [tree]);
   const nodes = (list.data?.pages.flatMap((page) => page.items) ?? []).filter((node) => matches(node, q, health.get(node.name)));
-  const set = (change: { q?: string; node?: string }) => void navigate({ search: { q: q || undefined, node: open || undefined, ...change }, replace: true });
+  const set = (change: { q?: string; node?: string }) => void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   const step = useRowSteps(nodes.map(({ name }) => name), open, (next) => set({ node: next }));
   useKeys({
     j: () => step(1),

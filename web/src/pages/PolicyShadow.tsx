@@ -19,17 +19,19 @@ import { serverNow } from '../lib/clock';
 import { Choice, FileText, Options } from '../components/WhatIfFields';
 import { type Candidate, HOURS, PRESETS, runningRequest, shadowLine, shadowRequest, USUAL_HOURS } from '../lib/shadow';
 import { clock } from '../lib/time';
+import { shadow as texts } from '../texts/english/shadow';
+import { counted, fill } from '../texts/fill';
 
 const route = getRouteApi('/frame/policy-shadow');
 
 export function PolicyShadow() {
   const { data: me } = useQuery(ask.me);
-  useTitle('Policy shadow');
+  useTitle(texts.title);
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Policy shadow</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <QueueTabs queue="" />
-      {me && (me.role === 'admin' ? <Shadow /> : <Empty title="Only administrators compare policies">The report names the jobs of everybody. Ask an administrator of this server for a comparison.</Empty>)}
+      {me && (me.role === 'admin' ? <Shadow /> : <Empty title={texts.administratorsCompare}>{texts.namesJobs}</Empty>)}
     </section>
   );
 }
@@ -59,13 +61,13 @@ function Shadow() {
   };
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-6 pt-4 lg:grid-cols-[18rem_minmax(0,1fr)]">
-      <form onSubmit={send} className="min-w-0 space-y-4" aria-label="Candidate">
+      <form onSubmit={send} className="min-w-0 space-y-4" aria-label={texts.candidate}>
         <Fields candidate={candidate} set={set} />
         <button type="submit" className="btn btn-main w-full justify-center" aria-disabled={comparing.isPending}>
-          {comparing.isPending ? 'Comparing' : 'Compare'}
+          {comparing.isPending ? texts.comparing : texts.compare}
         </button>
         <button type="submit" name="begin" className="btn w-full justify-center" aria-disabled={begin.isPending}>
-          Go on hour by hour
+          {texts.goOn}
         </button>
         <QuestionProgress asking={comparing} noun="comparison" />
         <CommandLine line={shadowLine(candidate, serverNow())} className="-ml-1.5" />
@@ -86,9 +88,7 @@ function Outcome({ comparing, comparison, refusal }: { comparing: Comparing; com
       {report && <ShadowAnswer report={report} />}
       {!comparison && (
         <>
-          <p className="max-w-[60ch] text-sm text-muted">
-            A candidate policy decides beside the one in force on the same requests and machines, as the server's journal has them. The report says where it would have decided otherwise, and what that would have changed. It never acts.
-          </p>
+          <p className="max-w-[60ch] text-sm text-muted">{texts.note}</p>
           <RunningShadow />
           <Kept />
         </>
@@ -104,14 +104,14 @@ function Kept() {
   if (kept.length === 0) return null;
   return (
     <div className="pt-4">
-      <h2 className="label pb-1">Your comparisons of the last minutes</h2>
+      <h2 className="label pb-1">{texts.kept}</h2>
       <ul className="space-y-0.5 text-sm">
         {kept.map((each) => (
           <li key={each.id}>
             <Link from="/policy-shadow" to="." search={(now) => ({ ...now, comparison: each.id })} className="link">
-              asked at {clock(each.askedAt)}
+              {fill(texts.askedAt, { time: clock(each.askedAt) })}
             </Link>
-            <span className="text-muted">, {WORDS[each.state]}</span>
+            <span className="text-muted">{fill(texts.keptState, { state: texts.states[each.state] })}</span>
           </li>
         ))}
       </ul>
@@ -119,28 +119,26 @@ function Kept() {
   );
 }
 
-const WORDS = { running: 'goes on', done: 'done', failed: 'refused', cancelled: 'cancelled' } as const;
-
 function Fields({ candidate, set }: { candidate: Candidate; set: (change: Partial<Candidate>) => void }) {
   const others = candidate.policy && !PRESETS.some((each) => each === candidate.policy) ? [candidate.policy] : [];
   return (
     <>
-      <Choice label="Policy" value={candidate.policy} required={!candidate.documents.trim()} onChange={(policy) => set({ policy })}>
-        <Options none={candidate.documents.trim() ? 'that of the documents' : 'choose one'} words={[...PRESETS, ...others]} />
+      <Choice label={texts.policy} value={candidate.policy} required={!candidate.documents.trim()} onChange={(policy) => set({ policy })}>
+        <Options none={candidate.documents.trim() ? texts.policyOfDocuments : texts.chooseOne} words={[...PRESETS, ...others]} />
       </Choice>
       <FileText
-        label="Documents"
+        label={texts.documents}
         placeholder={'kind: Policy\nname: default\npreset: fair\norder: srtf'}
         height="!h-32"
         value={candidate.documents}
         onChange={(documents) => set({ documents })}
       />
-      <Choice label="Hours to compare" value={candidate.hours} onChange={(hours) => set({ hours })}>
-        <Options words={HOURS} />
+      <Choice label={texts.hoursToCompare} value={candidate.hours} onChange={(hours) => set({ hours })}>
+        <Options words={HOURS.map(([hours, unit, count]) => [hours, counted(texts[unit], count)] as const)} />
       </Choice>
       <label className="flex items-center gap-2 text-sm">
         <input type="checkbox" checked={candidate.anew} onChange={(event) => set({ anew: event.target.checked })} />
-        Begin each hour with what is in force then
+        {texts.beginAnew}
       </label>
     </>
   );

@@ -16,7 +16,7 @@ import { quote } from '../lib/cli';
 import { useKeys, useRowSteps } from '../lib/keys';
 import { amount, own, resources, scaleOf } from '../lib/shares';
 import { queues as texts } from '../texts/english/queues';
-import { fill, number } from '../texts/fill';
+import { counted, number } from '../texts/fill';
 
 const route = getRouteApi('/frame/queues');
 
@@ -30,7 +30,7 @@ export function Queues() {
   const queues = list.data?.items ?? [];
   const standings = queues.flatMap((each) => each.standing ?? []);
   const set = (change: { queue?: string; resource?: string; move?: string }) =>
-    void navigate({ search: { queue: queue || undefined, resource: resource === 'devices' ? undefined : resource, ...change }, replace: true });
+    void navigate({ search: (now) => ({ ...now, ...change }), replace: true });
   const step = useRowSteps(queues.map(({ name }) => name), queue, (next) => set({ queue: next }));
   const edit = () => admin && queues.length > 0 && set({ move: 'devices' });
   useKeys(move === undefined ? { j: () => step(1), k: () => step(-1), e: edit, Escape: () => set({ queue: undefined }) } : {});
@@ -148,7 +148,7 @@ function Row({ queue, chosen, resource, scale }: { queue: Queue; chosen: boolean
       <td className="num max-sm:hidden">{standing?.running ?? queue.running}</td>
       <td className="num">
         {waiting > 0 ? (
-          <Link to="/line" search={{ queue: queue.name }} className="link" aria-label={fill(texts.waitingIn, { waiting, name: queue.name })}>
+          <Link to="/line" search={{ queue: queue.name }} className="link" aria-label={counted(texts.waitingIn, waiting, { name: queue.name })}>
             {number(waiting)}
           </Link>
         ) : (

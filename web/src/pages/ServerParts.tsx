@@ -73,6 +73,7 @@ function Row({ part }: { part: ServerPart }) {
     <tr data-server-part={`${part.kind}/${part.name}`}>
       <td className="break-words">
         {texts.kinds[part.kind]} {own && <span className="font-mono text-xs text-muted">{own}</span>}
+        {part.runsOn.length > 0 && <div className="text-xs text-muted">{part.runsOn.join(' · ')}</div>}
         <div className="text-xs text-muted sm:hidden">{reasons}</div>
       </td>
       <td className={`whitespace-nowrap ${COLOURS[part.state]}`}>{texts.states[part.state]}</td>

@@ -51,6 +51,8 @@ export function Submit() {
   const [sendsCode, setSendsCode] = useState(false);
   const key = useRef({ text: '', key: '' });
   const editor = useRef<EditorHandle>(null);
+  const latest = useRef(text); // also before the page is drawn again
+  latest.current = text;
   const { checked, problems, error } = useValidation(text, given);
   useTitle(texts.submit);
 
@@ -84,8 +86,8 @@ export function Submit() {
     const [first] = queues;
     if (!untouched || first === undefined || queues.includes(NEW_JOB.queue)) return;
     const begun = { ...NEW_JOB, queue: first };
-    setForm(begun);
-    setText(toYaml(begun));
+    setForm((now) => (now === NEW_JOB ? begun : now)); // either may have been changed since this was drawn
+    setText((now) => (now === toYaml(NEW_JOB) ? toYaml(begun) : now));
   }, [queues, untouched]);
 
   const trial = useMutation({
@@ -106,14 +108,13 @@ export function Submit() {
     if (!sendsCode) submit.mutate({});
   };
   const edit = (next: string) => {
-    if (next === text) return;
+    if (next === latest.current) return;
+    latest.current = next;
     setByHand(true);
     setText(next);
     trial.reset();
     submit.reset();
   };
-  const latest = useRef(text);
-  latest.current = text;
   const takeCode = (code: SentCode | null) =>
     setGiven((before) => {
       const { code: _, codeSaid: __, folder: ___, ...rest } = before;

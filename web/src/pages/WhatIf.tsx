@@ -15,19 +15,22 @@ import { WhatIfAnswer } from '../components/WhatIfAnswer';
 import { Amount, Choice, FileText, Options } from '../components/WhatIfFields';
 import { WhatIfGoal } from '../components/WhatIfGoal';
 import { NOTHING, type Question, whatIfLine } from '../lib/whatif';
+import { whatif as texts } from '../texts/english/whatif';
+import { counted } from '../texts/fill';
 
+/** Hours, each with the unit that it is told in and how many of it. */
 const HORIZONS = [
-  ['6', '6 hours'],
-  ['24', '1 day'],
-  ['72', '3 days'],
-  ['168', '1 week'],
+  ['6', 'hours', 6],
+  ['24', 'days', 1],
+  ['72', 'days', 3],
+  ['168', 'weeks', 1],
 ] as const;
 
 export function WhatIf() {
   const [question, setQuestion] = useState<Question>(NOTHING);
   const asking = useQuestion();
   const place = useRef<HTMLDivElement>(null);
-  useTitle('What if');
+  useTitle(texts.title);
   useEffect(() => {
     if ((asking.answer || asking.error) && place.current) show(place.current);
   }, [asking.answer, asking.error]);
@@ -39,26 +42,26 @@ export function WhatIf() {
   };
   return (
     <section className="pt-3">
-      <h1 className="sr-only">What if</h1>
+      <h1 className="sr-only">{texts.title}</h1>
       <QueueTabs queue="" />
       <div className="grid grid-cols-[minmax(0,1fr)] gap-6 pt-4 lg:grid-cols-[18rem_minmax(0,1fr)]">
-        <form onSubmit={send} className="min-w-0 space-y-4" aria-label="Question">
+        <form onSubmit={send} className="min-w-0 space-y-4" aria-label={texts.question}>
           <Changes question={question} set={set} />
           <div className="grid grid-cols-[1fr_1fr_4.5rem] gap-2">
-            <Choice label="Look ahead" value={question.hours} onChange={(hours) => set({ hours })}>
-              <Options words={HORIZONS} />
+            <Choice label={texts.lookAhead} value={question.hours} onChange={(hours) => set({ hours })}>
+              <Options words={HORIZONS.map(([hours, unit, count]) => [hours, counted(texts[unit], count)] as const)} />
             </Choice>
-            <Choice label="Courses" value={question.seeds} onChange={(seeds) => set({ seeds })}>
+            <Choice label={texts.courses} value={question.seeds} onChange={(seeds) => set({ seeds })}>
               <Options words={['1', '5', '10', '20']} />
             </Choice>
-            <Amount label="First seed" most={2 ** 31 - 1} value={question.seed} onChange={(seed) => set({ seed })} />
+            <Amount label={texts.firstSeed} most={2 ** 31 - 1} value={question.seed} onChange={(seed) => set({ seed })} />
           </div>
           <label className="flex items-center gap-2 text-sm">
             <input type="checkbox" checked={question.arrivals} onChange={(event) => set({ arrivals: event.target.checked })} />
-            Other jobs arrive as in the last week
+            {texts.othersArrive}
           </label>
           <button type="submit" className="btn btn-main w-full justify-center" aria-disabled={asking.isPending}>
-            {asking.isPending ? 'Playing it' : 'Ask'}
+            {asking.isPending ? texts.playing : texts.ask}
           </button>
           <QuestionProgress asking={asking} />
           <CommandLine line={whatIfLine(question)} className="-ml-1.5" />
@@ -68,9 +71,7 @@ export function WhatIf() {
           {problems.length > 0 && <Problems problems={problems} />}
           {asking.answer && <WhatIfAnswer answer={asking.answer} />}
           {!asking.question && (
-            <p className="max-w-[60ch] text-sm text-muted">
-              The scheduler plays the present state forward twice, as it is and with your changes, and compares waits and starts. Nothing is changed. Without a change the answer says what is to be expected. With a goal it finds the least that reaches it.
-            </p>
+            <p className="max-w-[60ch] text-sm text-muted">{texts.note}</p>
           )}
         </div>
       </div>
@@ -94,45 +95,45 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
   return (
     <>
       <div className="grid grid-cols-[5rem_1fr] gap-2">
-        <Amount label="Add nodes" value={question.add} onChange={(add) => set({ add, like: question.like || (nodes[0] ?? '') })} />
-        <Choice label="like" value={question.like} onChange={(like) => set({ like })}>
+        <Amount label={texts.addNodes} value={question.add} onChange={(add) => set({ add, like: question.like || (nodes[0] ?? '') })} />
+        <Choice label={texts.like} value={question.like} onChange={(like) => set({ like })}>
           {names}
         </Choice>
       </div>
-      <Choice label="Drain" value={question.drain} onChange={(drain) => set({ drain })}>
+      <Choice label={texts.drain} value={question.drain} onChange={(drain) => set({ drain })}>
         {names}
       </Choice>
-      <Choice label="Queue" value={question.queue} onChange={(queue) => set({ queue })}>
+      <Choice label={texts.queue} value={question.queue} onChange={(queue) => set({ queue })}>
         <Options none="–" words={queueNames} />
       </Choice>
       {question.queue && (
         <div className="grid grid-cols-2 gap-2">
-          <Amount label="Deserves devices" value={question.deserved} onChange={(deserved) => set({ deserved })} />
-          <Amount label="Limit of devices" value={question.limit} onChange={(limit) => set({ limit })} />
+          <Amount label={texts.deserves} value={question.deserved} onChange={(deserved) => set({ deserved })} />
+          <Amount label={texts.limit} value={question.limit} onChange={(limit) => set({ limit })} />
         </div>
       )}
       <FileText
-        label="Submit a job file"
+        label={texts.submitFile}
         placeholder={'name: more\nframework: shell\nroles: …'}
         height="!h-20"
         value={question.submit}
         onChange={(submit) => set({ submit })}
       />
       <div className="grid grid-cols-[5rem_1fr] gap-2">
-        <Amount label="Times" least={1} most={1000} value={question.times} onChange={(times) => set({ times })} />
+        <Amount label={texts.times} least={1} most={1000} value={question.times} onChange={(times) => set({ times })} />
         <label className="block min-w-0 space-y-1">
-          <span className="label">Stop a job</span>
-          <input className="field" maxLength={200} placeholder="name" value={question.stop} onChange={(event) => set({ stop: event.target.value })} autoComplete="off" />
+          <span className="label">{texts.stopJob}</span>
+          <input className="field" maxLength={200} placeholder={texts.stopExample} value={question.stop} onChange={(event) => set({ stop: event.target.value })} autoComplete="off" />
         </label>
       </div>
       {me?.role === 'admin' && (
         <>
           <label className="block space-y-1">
-            <span className="label">Policy</span>
+            <span className="label">{texts.policy}</span>
             <input className="field" maxLength={100} placeholder="fair, fifo, srtf …" value={question.policy} onChange={(event) => set({ policy: event.target.value })} autoComplete="off" />
           </label>
           <FileText
-            label="Documents"
+            label={texts.documents}
             placeholder={'kind: Queue\nname: research\nlimit: {devices: 16}'}
             height="!h-24"
             value={question.documents}

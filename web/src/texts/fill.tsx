@@ -16,7 +16,7 @@ export function filled(text: string, values: Readonly<Record<string, ReactNode>>
 }
 
 /** A number as the language writes it. */
-export const number = (value: number): string => value.toLocaleString(language().code);
+export const number = (value: number, form?: Intl.NumberFormatOptions): string => value.toLocaleString(language().code, form);
 
 /** The form of a text for a number, which fills its gap `{count}`. */
 export function counted(text: Plural, count: number, values: Readonly<Record<string, string | number>> = {}): string {

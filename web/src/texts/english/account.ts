@@ -75,7 +75,7 @@ export const channels = part('channels', {
   address: 'Address',
   told: 'Told',
   actions: 'Actions',
-  waiting: 'waiting over {minutes} min',
+  waiting: { one: 'waiting over {count} min', other: 'waiting over {count} min' },
   jobFiles: 'what job files ask for',
   ofJobs: '{events}; of {jobs}',
   events: {

@@ -16,7 +16,7 @@ export const audit = part('audit', {
   userAdaUser: 'user:ada, or user',
   filter: 'Filter',
   howFarLook: 'How far to look back',
-  d: '{name} d',
+  d: { one: '{count} d', other: '{count} d' },
   all: 'all',
   onlyRefused: 'Only refused',
   when: 'When',

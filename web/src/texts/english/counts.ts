@@ -5,6 +5,7 @@ import { part } from '../language';
 export const counts = part('counts', {
   jobs: { one: '{count} job', other: '{count} jobs' },
   devices: { one: '{count} device', other: '{count} devices' },
+  processors: { one: '{count} processor', other: '{count} processors' },
   tasks: { one: '{count} task', other: '{count} tasks' },
   hours: { one: '{count} hour', other: '{count} hours' },
   courses: { one: '{count} course', other: '{count} courses' },

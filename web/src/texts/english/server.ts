@@ -20,6 +20,9 @@ export const server = part('server', {
     store: 'Database',
     engine: 'Engine',
     agent: 'Agent of a node',
+    machine: 'Machine of the scheduler',
+    containers: 'Containers',
+    exporter: 'Exporter',
   },
   states: {
     ok: '● works',

@@ -24,6 +24,8 @@ export const shared = part('shared', {
   },
   roles: { admin: 'admin', user: 'user' },
   queue: 'Queue',
+  then: ', then ',
+  scrollsSideways: 'Scrolls sideways',
   allQueues: 'all queues',
 });
 

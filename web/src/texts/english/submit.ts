@@ -38,7 +38,7 @@ export const submit = part('submit', {
   submitWithoutIt: 'Submit without it',
   fileNamesOther: 'The file names other code, which is taken instead.',
   codeSent: 'Code sent',
-  packingFilesSo: 'Packing {name}: {files} files so far.',
+  packingFilesSo: { one: 'Packing {name}: {count} file so far.', other: 'Packing {name}: {count} files so far.' },
   folderCouldPacked: 'The folder could not be packed by this browser; submit it with corral submit.',
   theJob: 'The job',
   name: 'Name',

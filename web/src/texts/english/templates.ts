@@ -51,4 +51,5 @@ export const templates = part('templates', {
   templateHoldsJob: 'The template {name} holds no job file.',
   audiences: { all: "everybody's, your groups' and yours", mine: 'yours', groups: "your groups'", everybody: "everybody's" },
   onlyYou: 'only you and administrators',
+  visibleToAll: 'everybody',
 });

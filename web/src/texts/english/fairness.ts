@@ -1,0 +1,48 @@
+/** The texts of what each queue was owed and got in a week. */
+
+import { part } from '../language';
+
+export const fairness = part('fairness', {
+  title: 'Fairness',
+  titleOfWeek: 'Fairness of {week}',
+  week: 'Week',
+  weekSoFar: '{week}, so far',
+  lastWholeWeek: '{week}, the last whole one',
+  period: '{begin} to {end}, from Monday to Monday in UTC',
+  empty: 'No queue wanted devices in this week',
+  emptyNote: 'Choose another week. A queue has a line here when its jobs held devices, or waited for some, during the week.',
+  summary: 'Summary',
+  notKnown: 'What is not known',
+  queues: 'Queues',
+  queue: 'Queue',
+  owed: 'Owed, device-hours',
+  got: 'Got, device-hours',
+  gotOfOwed: 'Got of owed',
+  jobsStarted: 'Jobs started',
+  halfWaited: 'Half waited up to',
+  mostWaited: '95 % waited up to',
+  slowestJob: 'Slowest job',
+  slowestJobMeans: 'Time from submission to end, by the time for which the job needed its devices',
+  times: '{factor} times',
+  ratioSpoken: ', {words}',
+  finishTimes: 'Finish times of users',
+  finishTimesMean: 'The time from a job’s submission to its end, by the one on an equal share of all devices that is its alone: 1 is as on such a share, above it is worse.',
+  users: 'Users',
+  user: 'User',
+  jobs: 'Jobs',
+  halfUpTo: 'Half up to',
+  worst: 'Worst',
+  ratios: {
+    none: 'nothing was owed',
+    less: 'less than it was owed',
+    more: 'more than it was owed',
+    even: 'about what it was owed',
+  },
+  jain: {
+    one: "Jain's index of {count} queue is {jain}: 1 is even, {uneven} would be one queue that got everything.",
+    other: "Jain's index of {count} queues is {jain}: 1 is even, {uneven} would be one queue that got everything.",
+  },
+  gotLeast: '{queue} got least of what it was owed: {percent} %.',
+  waits: 'Half of the jobs that started waited at most {half}, and 95 % at most {most}.',
+  slowest: 'The slowest job took {factor} times as long as it needed its devices.',
+});
