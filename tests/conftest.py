@@ -31,7 +31,14 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 hypothesis.settings.register_profile("quick", deadline=None)
 hypothesis.settings.register_profile("small", deadline=None, max_examples=10)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, database=None)
+hypothesis.settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # a machine that stands still is no fault of the test
+)
 hypothesis.settings.load_profile("ci" if IN_CI else "quick")
 
 

@@ -23,7 +23,7 @@ from tests import warm
 
 @pytest.mark.timeout(600)
 def test_fifty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
-    tally = crash.run(tmp_path, kills=50, seed=1, corral=lambda words, env: warm.corral(words, env=env, seconds=60))
+    tally = crash.run(tmp_path, kills=50, seed=1, corral=lambda words, env: warm.corral(words, env=env, seconds=200))
 
     assert tally.kills == 50
     assert tally.jobs >= 20

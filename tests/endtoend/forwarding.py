@@ -1,14 +1,17 @@
-"""Check a port forward to a task, in the same way for every engine."""
+"""Check a port forward to a task, and a browser's way to its services, in the same way for every engine."""
 
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx2
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.endtoend.platform import CORRAL, Platform
 
@@ -44,3 +47,16 @@ def visit(server: str, address: str) -> httpx2.Client:
     cookie = opened.headers["set-cookie"].partition(";")[0]
     base = f"{server}{opened.headers['location']}"
     return httpx2.Client(base_url=base, headers={"Host": host, "Cookie": cookie}, timeout=60, trust_env=False)
+
+
+def open_socket(browser: httpx2.Client, path: str) -> ClientConnection:
+    """A WebSocket that a page of a visited service opens, at a path below the service's."""
+    host = browser.headers["Host"]
+    there = socket.create_connection((browser.base_url.host, browser.base_url.port or 80))
+    return connect(
+        f"ws://{host}{browser.base_url.path}{path}",
+        sock=there,
+        origin=Origin(f"http://{host}"),
+        additional_headers={"Cookie": browser.headers["Cookie"]},
+        proxy=None,
+    )

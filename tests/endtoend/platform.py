@@ -22,6 +22,7 @@ from corral.kernel.errors import Conflict
 from tests import warm
 from tests.reserved import task_ports
 from tests.terminals import Terminal
+from tests.waiting import pause
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -112,6 +113,13 @@ class Platform:
         """`corral WORDS` on a terminal of its own."""
         return Terminal([CORRAL, *words], {**self.env, "TERM": "xterm"})
 
+    def token(self, user: str) -> str:
+        """A token of a new account."""
+        self.corral("users", "add", user)
+        link = self.corral("users", "link", user).strip().partition("#link=")[2]
+        with Client(self.url) as client:
+            return str(client.login(link=link)["token"])
+
     # -- jobs
 
     def submit(self, document: Mapping[str, Any], **options: Any) -> Job:
@@ -138,6 +146,10 @@ class Platform:
                 return found
         raise AssertionError(f"the events ended: {found}")
 
+    def all_run(self, job: Job | str) -> Job:
+        """Wait until every task of a job runs; the job itself is said to run when its first one does."""
+        return self.until(job, lambda now: bool(0 < now["tasks"]["running"] == now["tasks"]["total"]))
+
     def log(self, job: Job | str, task: str = "") -> str:
         """The output of a job, or of one of its tasks."""
         ref = job if isinstance(job, str) else job["id"]
@@ -160,6 +172,16 @@ class Platform:
         found = self.printed(job, task, pattern)
         self.until(job, lambda now: bool(now["tasks"]["running"] >= tasks))
         return found
+
+    def queued(self, job: Job | str) -> None:
+        """Wait until the scheduler has read a submission: it may do so after it has read the end of another job.
+
+        An explanation is no sign of that: for a job that the scheduler does not know it has the reason of the submission.
+        """
+        ref, begun = job if isinstance(job, str) else job["id"], time.monotonic()
+        while not any(each["kind"] == "job.queued" for each in self.client.job_events(ref)["items"]):
+            assert time.monotonic() - begun < 150, self.client.job_events(ref)
+            time.sleep(pause(begun))
 
     def tasks(self, job: Job) -> dict[str, Job]:
         """The tasks of a job by name."""

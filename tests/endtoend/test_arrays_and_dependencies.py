@@ -88,7 +88,7 @@ def test_a_dependency_that_never_was_is_refused_by_name(platform: Platform) -> N
 def test_commands_take_the_name_of_an_array_for_all_its_jobs(platform: Platform) -> None:
     platform.submit(one("seeds", "echo seed $CORRAL_ARRAY_INDEX; exec sleep 1000", array=3))
     for index in range(3):
-        platform.printed(f"seeds-{index}", "main-0", "seed")
+        platform.printed_running(f"seeds-{index}", "main-0", "seed")
     shown = platform.corral("get", "seeds")
     assert "An array of 3 jobs: 3 running." in shown and "seeds-2" in shown
     logs = platform.run("logs", "seeds")

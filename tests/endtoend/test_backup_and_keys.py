@@ -68,7 +68,7 @@ def test_a_restored_server_adopts_what_it_knows_and_ends_the_rest(
 
     assert platform.client.job(past["id"])["exit"]["code"] == 2 and platform.log(past) == "kept\n"
     platform.refused("get", future["id"], code=3)
-    assert select.select([handle], [], [], 60)[0], "a task that the restored store does not know still runs"
+    assert select.select([handle], [], [], 200)[0], "a task that the restored store does not know still runs"
     os.close(handle)
     lost = platform.ended(missed)
     assert lost["state"] == "failed" and lost["exit"]["message"]

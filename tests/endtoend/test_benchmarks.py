@@ -91,6 +91,13 @@ def _is_kept(platform: Platform, results: Path) -> None:
     assert {each["gain"] for each in compared if each["metric"].endswith("_bw")} == {0}
     text = platform.corral("benchmark", "compare", run["id"], points[1]["run"])
     assert "tcp-bw between nodes, GB/s" in text and "tcp-bw/to_" not in text
+    apart = results.with_name("apart.jsonl")
+    shown = platform.corral("benchmark", "show", run["id"], "--write", str(apart))
+    assert "cpu-stream/copy_bw" in shown and "tcp-bw between nodes, GB/s" in shown
+    assert lines(apart) == lines(results)
+    assert platform.corral("benchmark", "show", str(apart)) == shown
+    mixed = json.loads(platform.corral("benchmark", "compare", str(results), run["id"], "-o", "json"))
+    assert {each["gain"] for each in mixed if each["metric"].endswith("_bw")} == {0}
     for words in ((), ("local/node1",), ("--measurement", "cpu-stream/copy_bw")):
         assert "local/node1" in platform.corral("benchmark", "history", *words) or words == ("local/node1",)
 

@@ -102,7 +102,7 @@ def test_the_logs_of_two_tasks_are_followed_to_the_end(platform: Platform) -> No
     lines = {process.stdout.readline(), process.stdout.readline()}
     assert lines == {"main-0 | begun\n", "main-1 | begun\n"}
     gate.touch()
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=240)
     assert sorted(rest.splitlines()) == ["main-0 | ended", "main-1 | ended"]
     assert process.returncode == 0
     assert platform.ended(job)["state"] == "succeeded"

@@ -74,6 +74,7 @@ def test_a_queue_is_applied_compared_looked_back_at_and_rolled_back(platform: Pl
     assert "queue-in-use" not in platform.refused("delete", "queue/research")
     platform.corral("stop", "first", "second", "--wait")
     assert platform.corral("delete", "queue/research") == "- Queue/research deleted (revision 4)\n"
+    assert platform.corral("get", "queues", "--deleted", "-o", "name") == "Queue/research\n"
     assert 'There is no queue "research"' in platform.refused(
         "submit", "-f", "-", code=2, given=json.dumps(one("late", "true", queue="research"))
     )
@@ -128,6 +129,7 @@ def test_mistakes_are_refused_with_what_was_meant_and_a_stable_exit_code(platfor
     above = platform.refused("apply", _file(platform, RESEARCH.replace("4", "40")))
     assert "40" in above and "8" in above
     assert platform.corral("get", "queues", "-o", "name") == ""
+    assert "a kind alone" in platform.refused("get", "queue/research", "--deleted", code=2)
     larger = CLUSTER.replace("node2]", "node2, node3]")
     vision = "kind: VirtualCluster\nname: vision\ncells: [{level: node, count: 3}]\n"
     assert "vision" in platform.refused("apply", _file(platform, vision))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from corral.runtime.task_processes import lives
 from tests.endtoend.platform import Platform, one
 from tests.testbeds.docker import DockerDaemon, missing
+from tests.waiting import pause
 
 pytestmark = pytest.mark.timeout(300)
 IMAGE = "corral-test/busybox:1"
@@ -88,6 +91,10 @@ def test_a_container_outlives_a_killed_server_and_its_true_code_is_kept(
     attempt = platform.printed_running(job, "main-0", r"(\S+)\n")[1]
     (name,) = docker.containers()
     os.kill(platform.pid, signal.SIGKILL)
+    begun = time.monotonic()
+    while lives(platform.pid):  # else the next server is told that this one runs
+        assert time.monotonic() - begun < 120
+        time.sleep(pause(begun))
     platform.up_again()
     assert docker.containers() == [name]
     assert platform.client.job(job["id"])["state"] == "running"

@@ -14,6 +14,7 @@ import pytest
 from tests.endtoend.platform import Platform, on_devices
 from tests.scheduler.hived_clusters import read_cases
 from tests.spec.openpai_files import job_file, role_of
+from tests.waiting import pause
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +121,14 @@ def test_affinity_groups_have_cells_of_their_own_kinds_and_survive_a_restart(
     assert taken.status_code == 202, taken.text
     job = server.until(name, lambda now: now["state"] == "running")
     names = {f"{job['id']}+[=2F{each}=2Fs]" for each in ("a", "b")}
-    groups = {group["metadata"]["name"]: group["status"] for group in inspect("affinitygroups/")["items"]}
-    assert groups.keys() == names
+
+    def groups_now() -> dict[str, Any]:
+        return {group["metadata"]["name"]: group["status"] for group in inspect("affinitygroups/")["items"]}
+
+    begun = time.monotonic()
+    while (groups := groups_now()).keys() != names:  # costly views are cached for a while
+        assert time.monotonic() < begun + 120, groups
+        time.sleep(pause(begun))
     assert {status["state"] for status in groups.values()} == {"Allocated"}
     places = server.client.placement(job["id"])["items"]
     nodes = {each: {task["node"] for task in places if task["role"] == each} for each in "ab"}
@@ -132,8 +139,7 @@ def test_affinity_groups_have_cells_of_their_own_kinds_and_survive_a_restart(
     assert told == [f"{full_name}/a/s"] * 2
     server.corral("down", "--data", str(server.data))
     server.up_again()
-    again = {group["metadata"]["name"]: group["status"] for group in inspect("affinitygroups/")["items"]}
-    assert again == groups
+    assert groups_now() == groups
     server.client.stop(job["id"])
     assert server.ended(job["id"])["state"] == "stopped"
     while inspect("affinitygroups/")["items"]:  # costly views are cached for a while

@@ -99,7 +99,7 @@ class Reader:
             said = os.read(process.stdout.fileno(), 65536).decode()
             process.send_signal(signal.SIGINT)
             # Not on a terminal `corral top` ends by itself, and Python takes a signal no more once it is ending.
-            assert process.wait(60) in (0, 130, -signal.SIGINT), command
+            assert process.wait(240) in (0, 130, -signal.SIGINT), command
         finally:
             process.kill()
             process.communicate()

@@ -86,6 +86,8 @@ def _order(platform: Platform, **durations: str) -> list[str]:
     platform.until(holds, lambda job: job["state"] == "running")
     bounds = {name: {"maxDuration": duration} if duration else {} for name, duration in durations.items()}
     jobs = [platform.submit(on_devices(name, 1, command="true", **bound)) for name, bound in bounds.items()]
+    for job in jobs:
+        platform.queued(job)
     platform.client.stop(holds["id"])
     ended = [platform.ended(job) for job in jobs]
     return [job["name"] for job in sorted(ended, key=lambda job: str(job["startedAt"]))]

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from corral import supervisor
 from corral.client import Client
+from corral.runtime.task_processes import lives
 from tests import warm
 from tests.reserved import task_ports
 from tests.waiting import pause
@@ -216,9 +217,10 @@ class House:
         return {"supervisor": int(record["pid"])} | supervisor.children_of(int(record["pid"]))
 
     def kill(self, name: str) -> int:
-        """SIGKILL one of the three; returns its pid."""
+        """SIGKILL one of the three, and wait until it is gone; returns its pid."""
         pid = self.processes()[name]
         os.kill(pid, signal.SIGKILL)
+        until(lambda: not lives(pid) or None, f"the end of {name}")  # a killed process lives until it runs once more
         return pid
 
     def logs(self) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import select
 import socket
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -181,15 +184,26 @@ def _stream(house: House, method: str, path: str, total: int) -> tuple[int, byte
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=120) as connection:
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token}\r\n"
         connection.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-        connection.settimeout(2)
-        try:
-            while sent < total:
-                connection.sendall(chunk)
-                sent += len(piece)
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
-            pass  # the server has stopped reading
-        connection.settimeout(30)
+        connection.setblocking(False)
+        rest = memoryview(chunk)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server has closed the connection
+            while sent < total and _takes_more(connection):
+                rest = rest[connection.send(rest) :]
+                if not rest:
+                    rest = memoryview(chunk)
+                    sent += len(piece)
+        connection.settimeout(120)
         return sent, _answer(connection)
+
+
+def _takes_more(connection: socket.socket) -> bool:
+    """Wait until the server reads on; it does so no more where it has answered and has read nothing for 2 s."""
+    begun = time.monotonic()
+    while not select.select([], [connection], [], 2)[1]:
+        if select.select([connection], [], [], 0)[0]:
+            return False
+        assert time.monotonic() < begun + 120, "the server neither reads nor answers"
+    return True
 
 
 def _peak(pid: int) -> int:

@@ -39,7 +39,7 @@ def test_a_half_that_is_stopped_is_replaced_after_20_s_and_doctor_tells_of_it(bu
 def test_a_full_disk_and_missing_inodes_are_told_and_so_is_their_end(build: Build) -> None:
     with small_disk(24) as disk, contextlib.closing(build(disk / "data")) as house:
         house.up()
-        assert readyz(house) == {"ready": True, "reasons": [], "degraded": False}
+        until(lambda: readyz(house) == {"ready": True, "reasons": [], "degraded": False}, "a server that is well")
         ballast = fill(disk)
         said = until(lambda: found if (found := readyz(house))["degraded"] else None, "a full disk")
         assert said["ready"] and any("full" in reason for reason in said["reasons"]), said

@@ -19,7 +19,8 @@ from tests.faults.house import ROOT, House, shell_job, until
 
 Build = Callable[..., House]
 LINES = 200
-_COUNTING = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); sleep 0.02; done; exit 9"
+_COUNTING = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); sleep 0.02; done"
+_COUNTING += "; until [ -e end ]; do sleep 0.05; done; exit 9"
 
 
 @pytest.mark.parametrize("name", ["front", "control"])
@@ -35,6 +36,7 @@ def test_a_killed_half_is_restarted_and_its_supervisor_is_the_same(build: Build,
     shown = house.corral("ls", "-o", "json")
     assert shown.returncode == 0, shown.stderr
     assert [job["id"] for job in json.loads(shown.stdout)] == [ref]
+    (_folder(house, ref) / "work" / "end").touch()
     assert house.until_ended(ref)["exit"]["code"] == 9
     assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
 
@@ -55,6 +57,7 @@ def test_a_killed_supervisor_takes_both_halves_with_it_and_the_next_up_finds_all
         house.kill("supervisor")
         house.up("--port", house.url.rpartition(":")[2])  # front releases the address after closing its connections
         follower.close()
+    (_folder(house, ref) / "work" / "end").touch()
     assert house.until_ended(ref)["exit"]["code"] == 9
     assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
 

@@ -60,6 +60,7 @@ def test_a_server_of_another_folder_is_refused_while_tasks_may_run_in_the_first(
     house.up()
     job = house.submit("long", "echo $CORRAL_ATTEMPT; exec sleep 1000")
     until(lambda: house.log("long"), "the task to run")
+    house.until_state(job, "running")
     refused = other.try_up()
     assert refused.returncode == 4, refused
     assert f"data folder {house.data}" in refused.stderr and "CORRAL_ENGINE_TAKE_OVER=true" in refused.stderr

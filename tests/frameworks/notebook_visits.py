@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import socket
+import time
 import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-from websockets.sync.client import connect
-from websockets.typing import Origin
 
-from tests.endtoend.forwarding import visit
+from tests.endtoend import opened_services
+from tests.endtoend.forwarding import open_socket, visit
+from tests.endtoend.platform import Job, Platform
+from tests.waiting import pause
 
 
 class NotebookVisit:
@@ -21,7 +22,6 @@ class NotebookVisit:
     def __init__(self, server: str, address: str) -> None:
         """`server` is the address at which the server listens; names below `localhost` need no resolver here."""
         self.origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-        self._port = urlsplit(server).port or 0
         self.http = visit(server, address)
         self.base = self.http.base_url.path
 
@@ -33,16 +33,28 @@ class NotebookVisit:
         """Start a kernel, run a cell in it over its WebSocket, and return what the cell prints."""
         made = self.http.post("api/kernels", json={"name": "python3"}, headers={"Origin": self.origin})
         assert made.status_code == 201, made.text
-        address = f"ws{self.origin.removeprefix('http')}{self.base}api/kernels/{made.json()['id']}/channels"
-        headers = {"Cookie": self.http.headers["Cookie"]}
-        there = socket.create_connection(("127.0.0.1", self._port))
-        opened = connect(address, sock=there, origin=Origin(self.origin), additional_headers=headers, proxy=None)
-        with opened as channel:
+        with open_socket(self.http, f"api/kernels/{made.json()['id']}/channels") as channel:
             channel.send(json.dumps(_cell(code)))
             while True:
                 message = json.loads(channel.recv(timeout=120))
                 if message["msg_type"] == "stream":
                     return str(message["content"]["text"])
+
+
+def is_opened_and_tells_that_somebody_works_in_it(server: Platform, document: Job) -> None:
+    """Check the notebook of the task `main-0` of a job, from its start to the end that this asks for."""
+    job = server.submit(document)
+    server.until(job, lambda now: bool(now["state"] == "running"))
+    visited = NotebookVisit(server.url, str(server.client.open_service(job["id"], "main", 0, "notebook")["url"]))
+    with visited.http:
+        page = opened_services.answered(visited.http, "lab")
+        assert (page.status_code, "<title>JupyterLab</title>" in page.text) == (200, True), page.text
+        assert visited.run("print(6 * 7)") == "42\n"
+    begun = time.monotonic()
+    while (work := server.client.job(job["id"])["work"]) is None or work["active"] != 1.0:
+        time.sleep(pause(begun))
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
 
 
 def _cell(code: str) -> dict[str, Any]:

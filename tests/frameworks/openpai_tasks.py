@@ -73,7 +73,7 @@ class Tasks:
             document = self.gang.job.to_document()
             document["metadata"]["annotations"] |= notes
             self.gang = msgspec.structs.replace(self.gang, job=UnifiedJob.from_document(document))
-        self.barrier_seconds = 30.0
+        self.barrier_seconds = 120.0
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         kind = framework("openpai")

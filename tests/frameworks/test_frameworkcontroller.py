@@ -136,7 +136,7 @@ def test_the_barriers_script_exports_all_addresses_in_the_order_of_the_indexes(t
     env |= {"FRAMEWORKBARRIER_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
     script = f"FB_WORKER_PORT=4001; . {tmp_path}/injector.sh; printf '%s|%s' $FB_WORKER_IPS $FB_WORKER_ADDRESSES"
     command = [*found.command[:4], "sh", "-c", script]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=250)
     assert done.stdout == "10.0.0.0,10.0.0.1,10.0.0.2|10.0.0.0:4001,10.0.0.1:4001,10.0.0.2:4001"
     written = json.loads((tmp_path / "framework.json").read_text())
     (roles,) = written["status"]["attemptStatus"]["taskRoleStatuses"]

@@ -69,7 +69,7 @@ def test_files_are_copied_between_tasks_and_the_users_own_settings_are_left_alon
 
 @needs_ssh
 def test_tasks_of_protocol_1_are_entered_without_asking_for_it(tmp_path: Path) -> None:
-    commands = ["[ $PAI_TASK_INDEX = 1 ] && sleep 60", "until ssh worker-1 echo entered; do sleep 0.2; done"]
+    commands = ["[ $PAI_TASK_INDEX = 1 ] && sleep 200", "until ssh worker-1 echo entered; do sleep 0.2; done"]
     said = protocol(commands, roles={"worker": {"instances": 2}})
     with tasks_of(tmp_path, said, {VERSION: "1"}) as tasks:
         tasks.start()
@@ -88,12 +88,12 @@ def test_an_image_without_sshd_is_no_matter_to_a_job_of_protocol_1(tmp_path: Pat
 
 @needs_ssh
 def test_a_host_that_is_not_of_the_job_is_not_let_in(tmp_path: Path) -> None:
-    with tasks_of(tmp_path, protocol(["sleep 60"], extras=with_plugins(plugin("ssh", jobssh=True)))) as tasks:
+    with tasks_of(tmp_path, protocol(["sleep 200"], extras=with_plugins(plugin("ssh", jobssh=True)))) as tasks:
         tasks.start()
         port = tasks.ports["worker-0"]["ssh"][0]
         key = tmp_path / "strange"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-        refused = reached(port, key, seconds=60, expected=255)
+        refused = reached(port, key, seconds=120, expected=255)
         assert "Permission denied" in refused.stderr
 
 
@@ -104,12 +104,12 @@ def test_the_user_reaches_the_task_with_a_key_of_their_own(tmp_path: Path, kind:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     public = key.with_suffix(".pub").read_text().strip()
     user = {"type": "custom", "value": public} if kind == "custom" else {"type": "system"}
-    said = protocol(["sleep 60"], extras=with_plugins(plugin("ssh", jobssh=False, userssh=user)))
+    said = protocol(["sleep 200"], extras=with_plugins(plugin("ssh", jobssh=False, userssh=user)))
     with tasks_of(tmp_path, said) as tasks:
         if kind == "system":
             tasks.rendered["worker-0"].plug_in_steps["ssh"]["keys"] = public  # as submission writes into the job
         tasks.start()
-        entered = reached(tasks.ports["worker-0"]["ssh"][0], key, seconds=30, expected=0)
+        entered = reached(tasks.ports["worker-0"]["ssh"][0], key, seconds=120, expected=0)
         assert entered.stdout == "in\n"
 
 
@@ -119,9 +119,9 @@ def test_the_barrier_gives_up_after_its_time_with_a_code_of_its_own(tmp_path: Pa
     ssh = plugin("ssh", jobssh=True, sshbarrier=True, sshbarrierTimeout=0.2)
     extras = with_plugins(ssh)
     with tasks_of(tmp_path, protocol(["true"], roles={"worker": {"instances": 2}}, extras=extras)) as tasks:
-        tasks.processes["worker-1"] = subprocess.Popen(["sleep", "60"], start_new_session=True)  # it has no sshd
+        tasks.processes["worker-1"] = subprocess.Popen(["sleep", "200"], start_new_session=True)  # it has no sshd
         tasks.start("worker-0")
-        assert tasks.processes["worker-0"].wait(60) == 249, tasks.told("worker-0")
+        assert tasks.processes["worker-0"].wait(150) == 249, tasks.told("worker-0")
         assert "worker-1 could not be reached by ssh" in tasks.errors("worker-0")
 
 
@@ -232,14 +232,14 @@ def test_a_repositorys_secret_is_filled_in_inside_the_task_alone(tmp_path: Path,
 def test_tensorboard_answers_in_the_first_task_of_the_first_role(tmp_path: Path, port: str) -> None:
     folders = {"one": str(tmp_path / "one"), "two": str(tmp_path / "two")}
     board = plugin("tensorboard", logdir=folders)
-    said = protocol(["sleep 120"], roles={"worker": {"instances": 2}, "ps": {}}, extras=with_plugins(board))
+    said = protocol(["sleep 200"], roles={"worker": {"instances": 2}, "ps": {}}, extras=with_plugins(board))
     if port == "given":
         board["parameters"]["port"] = free_port()
     with tasks_of(tmp_path, said) as tasks:
         tasks.env["PATH"] = f"{environment('tensorboard')}:{os.environ['PATH']}"
         tasks.start()
         told = tasks.ports["worker-0"].get("tensorboard", [board["parameters"].get("port")])[0]
-        page = answer(f"http://127.0.0.1:{told}/data/environment", 90)
+        page = answer(f"http://127.0.0.1:{told}/data/environment", 150)
         assert folders["one"] in page and folders["two"] in page
         assert all("tensorboard" not in tasks.errors(name).lower() for name in ("worker-1", "ps-0"))
         assert f"TensorBoard is at http://127.0.0.1:{told}" in tasks.errors("worker-0")

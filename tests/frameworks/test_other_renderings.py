@@ -202,7 +202,7 @@ def test_a_notebook_has_a_path_of_its_own_and_its_token_in_the_environment_only(
         "lab",
         "--no-browser",
         "--allow-root",
-        "--ServerApp.ip=$(peer:main-0:host)",
+        "--ServerApp.ip=127.0.0.1",
         "--ServerApp.port=$(peer:main-0:port:notebook)",
         "--ServerApp.port_retries=0",
         "--ServerApp.base_url=/proxy/0123456789abc/main-0/notebook/",

@@ -98,7 +98,9 @@ def fill(portal: Portal) -> None:
 def main(pictures: Path) -> None:
     """Fill new servers and take the pictures of the documentation."""
     expect.set_options(timeout=60_000)
-    chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
+    chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if chromium is None:
+        sys.exit("no Chromium here: apt-get install -y chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         with filled() as (portal, _):

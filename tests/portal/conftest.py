@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from corral.client import Client
 from corral.kernel.errors import NotFound
-from tests.conftest import IN_CI, ROOT
-from tests.portal import steady_network
-from tests.portal.harness import NAMED, Portal, Watch, open_context, serving
+from tests.conftest import IN_CI
+from tests.portal import browsers
+from tests.portal.harness import Portal, Watch, open_context, serving
 
-expect.set_options(timeout=60_000)
-
-_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The programs that run the pages, the best first: the shell takes half of Chromium's processor time."""
 _BROWSER = contextlib.ExitStack()
 """Ends the browser that is open."""
 _OPEN: list[Browser] = []
@@ -30,23 +24,12 @@ _OPEN: list[Browser] = []
 @pytest.fixture(scope="module")
 def browser() -> Browser:
     """Debian's Chromium, without its windows if that is here; absent, these tests are skipped, except in CI."""
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
-        missing = "no Chromium here, so the portal is not tested: apt-get install -y chromium-headless-shell"
+    if missing := browsers.missing():
         pytest.fail(missing) if IN_CI else pytest.skip(missing)
     if not _OPEN:
-        playwright = _BROWSER.enter_context(sync_playwright())
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {NAMED} 127.0.0.1"]
-        surroundings: dict[str, str | float | bool] = {**os.environ, steady_network.PROGRAM: str(found)}
-        _OPEN.append(
-            playwright.chromium.launch(executable_path=steady_network.__file__, args=arguments, env=surroundings)
-        )
-        _BROWSER.callback(_close)
+        _OPEN.append(_BROWSER.enter_context(browsers.launched()))
+        _BROWSER.callback(_OPEN.clear)
     return _OPEN[0]
-
-
-def _close() -> None:
-    _OPEN.pop().close()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,8 +49,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
 @pytest.fixture(scope="package")
 def running() -> Iterator[Portal]:
     """A server with two racks of described devices; all users' tasks may reach its folder."""
-    if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():
-        missing = "the portal is not built, so it is not tested: make portal"
+    if missing := browsers.unbuilt():
         pytest.fail(missing) if IN_CI else pytest.skip(missing)
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)  # each user's tasks run under a system user of their own

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize
@@ -18,12 +18,20 @@ from corral.client import Client
 from corral.kernel.errors import NotFound
 from tests import warm
 from tests.reserved import task_ports
+from tests.waiting import pause
 
 NAMED = "corral.test"
 """A name of this machine, in the browser alone, that is none of loopback."""
 Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
 TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+
+
+class Served(Protocol):
+    """A server that somebody is signed in to."""
+
+    url: str
+    client: Client
 
 
 @dataclass
@@ -39,6 +47,23 @@ class Portal:
     def submit(self, name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
         """Submit a job of one role; returns its id."""
         return str(self.client.submit(job_text(name, command, replicas=replicas, devices=devices, more=more))["id"])
+
+    def begun(self, job: str, *, tasks: int = 1, words: bytes = b"") -> None:
+        """Wait until the first task of a job has printed these words, and so many are stored as running.
+
+        A log is there before the state is stored, and words may come in pieces.
+        """
+        printed = b""
+        for piece in self.client.log(job, "worker", 0, follow=True):
+            printed += piece
+            if words in printed:
+                break
+        else:
+            raise AssertionError(f"the task ended before it printed {words!r}: {printed!r}")
+        since = time.monotonic()
+        while self.client.job(job)["tasks"]["running"] < tasks:
+            assert time.monotonic() < since + 240, "its tasks do not run"
+            time.sleep(pause(since))
 
     def clear(self) -> None:
         """Stop and remove every job; returns when none is left."""
@@ -107,19 +132,38 @@ class Watch:
             self.complaints.append(message.text)
 
 
-def sign_in(context: BrowserContext, portal: Portal) -> None:
+def sign_in(context: BrowserContext, portal: Served) -> None:
     """Give the browser the administrator's session, as signing in would."""
     context.add_cookies([{"name": "corral_session", "value": portal.client.token, "url": portal.url}])
 
 
-def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: Theme = "dark") -> BrowserContext:
+def open_context(
+    browser: Browser,
+    portal: Served,
+    *,
+    width: int = 1440,
+    theme: Theme = "dark",
+    service_workers: Literal["allow", "block"] = "allow",
+) -> BrowserContext:
     """A signed-in browser window."""
     size: ViewportSize = {"width": width, "height": 900}
-    context = browser.new_context(base_url=portal.url, viewport=size, color_scheme=theme)
+    context = browser.new_context(
+        base_url=portal.url, viewport=size, color_scheme=theme, service_workers=service_workers
+    )
     context.set_default_timeout(60_000)
     context.on("requestfailed", _tell_failure)
     sign_in(context, portal)
     return context
+
+
+_PAIR = """(keys) => {
+  for (const key of keys) document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+}"""
+
+
+def press_pair(page: Page, keys: str) -> None:
+    """Press two keys in a row where the focus is; the page takes them for a pair only within 0.9 s."""
+    page.evaluate(_PAIR, list(keys))
 
 
 def _tell_failure(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""A service of a job for tests, with the standard library alone: a page, all that it was sent, and a WebSocket."""
+"""A service of a job for tests, with the standard library alone: pages, all that it was sent, and a WebSocket."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import hashlib
 import http.server
 import json
 import os
+import signal
+import sys
 from typing import Any, ClassVar
 
+LARGE = bytes(range(256)) * 16_384
 PAGE = b"<!doctype html><meta charset=utf-8><title>Served</title><h1>A page of the job</h1>"
 
 
@@ -24,7 +27,7 @@ class Served(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Upgrade"):
             self._echo()
             return
-        body = json.dumps(self.seen).encode() if self.path == "/seen" else PAGE
+        body = {"/seen": json.dumps(self.seen).encode(), "/large": LARGE}.get(self.path, PAGE)
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
@@ -56,7 +59,8 @@ class Served(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    where = os.environ["CORRAL_HOST"], int(os.environ["CORRAL_PORT_WEB"])
+    where = "127.0.0.1", int(os.environ["CORRAL_PORT_WEB"])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # the first process of a container has no other end
     with http.server.ThreadingHTTPServer(where, Served) as server:
         print("serving", flush=True)
         server.serve_forever()

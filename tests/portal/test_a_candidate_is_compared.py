@@ -89,7 +89,7 @@ def told(page: Page, state: str, report: ShadowReport | None = None) -> None:
 @pytest.mark.timeout(600)
 def test_the_report_of_the_server_s_own_journal_is_shown_and_stays_at_its_address(page: Page, portal: Portal) -> None:
     job = portal.submit("runs", devices=4, more='"maxDuration": "1h"')
-    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    portal.begun(job)
     page.goto("/what-if")
     page.get_by_role("link", name="Policy shadow").click()
     form = page.get_by_role("form", name="Candidate")
@@ -136,7 +136,7 @@ def test_a_candidate_goes_on_hour_by_hour_until_it_is_stopped(page: Page, portal
     with contextlib.suppress(NotFound):  # that of a test before
         portal.client.stop_running_shadow()
     job = portal.submit("runs", devices=4, more='"maxDuration": "1h"')
-    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    portal.begun(job)
     page.goto("/policy-shadow?policy=las&hours=4")
     page.get_by_role("button", name="Go on hour by hour").press("Enter")
     shadow = page.get_by_role("region", name="Goes on hour by hour")

@@ -136,7 +136,9 @@ def rows(text: str, role: str) -> list[str]:
 def main() -> None:
     """Do all tasks on a server of their own, and write what they took into the page."""
     expect.set_options(timeout=60_000)
-    chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
+    chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if chromium is None:
+        sys.exit("no Chromium here: apt-get install -y chromium-headless-shell")
     text = PAGE.read_text()
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)  # each user's tasks run under a system user of their own

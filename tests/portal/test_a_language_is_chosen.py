@@ -1,34 +1,20 @@
-"""The portal speaks the language that its reader chose; under a made-up one no English is left on pages that are moved."""
+"""The portal speaks the language that its reader chose; under a made-up one no English is left."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.portal.axe import findings
 from tests.portal.harness import Portal, open_context
+from tests.portal.madeup import MADE_UP, cells, english, listen
+from tests.portal.test_a_candidate_is_compared import NUMBER, REPORT, told
+from tests.portal.test_estimates_are_judged import answered
+from tests.portal.test_what_if_is_asked import ANSWERED
 
-MADE_UP = "localStorage.setItem('corral.language', 'en-XA')"
-
-TEXTS = """(within) => {
-  const found = within === 'body' ? [document.title] : [];
-  for (const each of within.split(', ')) if (!document.querySelector(each)) throw new Error(`nothing is ${each}`);
-  for (const root of document.querySelectorAll(within)) {
-    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
-    for (let node = walker.currentNode; node; node = walker.nextNode()) {
-      if (node.nodeType === Node.TEXT_NODE) {
-        if (!node.parentElement.closest('kbd, code, script, style, [lang]:not(html)')) found.push(node.data);
-      } else for (const name of ['aria-label', 'aria-description', 'title', 'placeholder', 'alt', 'label']) {
-        if (node.hasAttribute(name)) found.push(node.getAttribute(name));
-      }
-    }
-  }
-  return found;
-}"""
 CHANNEL = {
     "name": "desk",
     "kind": "mail",
@@ -42,24 +28,6 @@ CHANNEL = {
 """A channel as the API tells it: the server of these tests sends no mail."""
 READY = {"ready": True, "reasons": [], "degraded": False}
 """What a server says that lacks nothing; on a busy machine its sentences would stand above every page."""
-COMMANDS = re.compile(r"\bcorral [^…]*")
-SYMBOLS = re.compile(r"\b(Corral|TensorBoard|Ctrl|GiB|MiB|UTC|AM|PM)\b|\d+ms\b|\d[KMGTP]i\b")
-ENGLISH = re.compile(r"[A-Za-z]{2,}")
-
-
-def english(page: Page, *data: str, within: str = "body") -> list[str]:
-    """The texts that are in no catalogue; names of jobs and users and what the server says are `data`."""
-    texts: list[str] = page.evaluate(TEXTS, within)
-    left = []
-    for text in texts:
-        if text.strip() in data:  # whole, before symbols are taken out of a sentence
-            continue
-        rest = SYMBOLS.sub("", COMMANDS.sub("", text))
-        for name in sorted(data, key=len, reverse=True):
-            rest = rest.replace(name, "")
-        if ENGLISH.search(rest):
-            left.append(text.strip())
-    return left
 
 
 @pytest.fixture
@@ -113,10 +81,12 @@ def test_the_frame_and_the_palette_have_no_english_in_another_language(page: Pag
     expect(page.get_by_role("button", name="Šíğñ óúţ")).to_be_visible()
     assert english(page, user, within="header") == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Šíğñ óúţ")).to_have_count(0)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Ķéýš")).to_be_visible()
     assert english(page, within="dialog") == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Control+k")
     expect(page.get_by_role("dialog").get_by_role("option").first).to_be_visible()
     assert english(page, within="dialog") == []
@@ -145,7 +115,11 @@ def test_the_servers_parts_have_no_english_in_another_language(page: Page, porta
     page.goto("/server")
     expect(page.locator("tr[data-server-part]")).to_have_count(len(told["items"]))
     user = str(portal.client.me()["user"])
-    data = [str(word) for part in told["items"] for word in (part["name"], *part["reasons"])]
+    data = [
+        str(word)
+        for part in told["items"]
+        for word in (part["name"], part["version"], *part["reasons"], *part["runsOn"])
+    ]
     assert english(page, user, *filter(None, data)) == []
 
 
@@ -201,8 +175,79 @@ def test_queues_and_use_have_no_english_in_another_language(page: Page, portal: 
     assert english(page, user, *queues, within="[role=search]") == []
 
 
-def cells(cell: dict[str, Any]) -> Iterator[str]:
-    """The names and levels of a tree of cells, and the short names of nodes."""
-    yield from (str(cell["name"]), str(cell["level"]), str(cell["name"]).rpartition("/")[2])
-    for each in cell["cells"]:
-        yield from cells(each)
+@pytest.fixture
+def reader(browser: Browser, portal: Portal) -> Iterator[Page]:
+    """A signed-in window in the made-up language that keeps what the server says."""
+    context = open_context(browser, portal)
+    listen(context)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def vision(portal: Portal) -> Iterator[Portal]:
+    """A queue with two revisions of its document."""
+    for devices in (4, 6):
+        portal.client.apply(f"kind: Queue\nname: vision\nlimit: {{devices: {devices}}}\n")
+    yield portal
+    portal.client.delete_configuration("queue", "vision")
+
+
+def test_documents_are_written_and_asked_about_without_english_in_another_language(
+    reader: Page, vision: Portal
+) -> None:
+    reader.goto("/configuration?new=Queue")
+    lines = reader.get_by_role("textbox", name="Đóçúḿéñţ")
+    expect(lines).to_contain_text("íţš þářţ, ƀéšíđé íţš šíƀļíñğš', óƒ ţĥé úñáššíğñéđ řéšţ")
+    expect(reader.get_by_role("status").filter(has_text="✓")).to_be_visible()
+    kinds = ("Queue", "VirtualCluster", "Policy", "Storage", "Prices", "Cluster")
+    assert english(reader, *kinds, within="main") == []
+    reader.get_by_role("button", name="Áþþļý…").click()
+    expect(reader.get_by_role("dialog")).to_be_visible()
+    assert english(reader, within="dialog") == []
+    reader.goto("/configuration?document=Queue/vision&edit=yes")
+    lines = reader.get_by_role("textbox", name="Đóçúḿéñţ")
+    expect(lines).to_contain_text("vision")
+    lines.press("Control+End")
+    lines.press_sequentially("weight: 3\n")
+    expect(reader.get_by_role("button", name="Áþþļý…")).to_be_enabled()
+    reader.get_by_role("button", name="Ţřý íţ").click()
+    expect(reader.get_by_role("region", name="Áñšŵéř")).to_be_visible(timeout=ANSWERED)
+    assert english(reader, "vision", "devices", "cpu", within="main") == []
+    reader.get_by_role("link", name="Đíšçářđ").click()
+    expect(reader.get_by_role("dialog")).to_be_visible()
+    assert english(reader, within="dialog") == []
+    reader.get_by_role("dialog").get_by_role("button", name="Đíšçářđ").click()
+    for question in ("Đéļéţé", "Řóļļ ƀáçķ"):
+        reader.get_by_role("main").get_by_role("button", name=question).last.click()
+        expect(reader.get_by_role("dialog").locator("[data-diff]").first).to_be_visible()
+        assert english(reader, "vision", within="dialog") == []
+        reader.keyboard.press("Escape")
+        expect(reader.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_what_if_answer_with_a_goal_has_no_english_in_another_language(reader: Page, portal: Portal) -> None:
+    for number in range(2):
+        portal.submit(f"waits-{number}", replicas=4, devices=4, more='"maxDuration": "1h"')
+    reader.goto("/what-if")
+    form = reader.get_by_role("form")
+    expect(form.get_by_label("ļíķé").get_by_role("option").nth(1)).to_be_attached()
+    form.get_by_label("Ƒíñđ ţĥé ļéášţ ƒóř á ğóáļ").select_option("wait.p95")
+    expect(form.get_by_label("Ñóđéš ļíķé")).not_to_have_value("")
+    assert english(reader, "fair, fifo, srtf …", "1h, 80%, 0.9 * base", within="form") == []
+    form.get_by_role("button", name="Ášķ", exact=True).click()
+    answer = reader.get_by_role("region", name="Áñšŵéř")
+    expect(answer.get_by_role("figure").first).to_be_visible(timeout=ANSWERED)
+    expect(answer.get_by_role("table", name="Šţéþš šéářçĥéđ")).to_be_visible()
+    assert english(reader, "worker", within="[role=region]") == []
+
+
+def test_reports_have_no_english_in_another_language(reader: Page, portal: Portal) -> None:
+    answered(reader)
+    reader.goto("/estimates")
+    expect(reader.get_by_role("table")).to_be_visible()
+    assert english(reader, within="main") == []
+    told(reader, "done", REPORT)
+    reader.goto(f"/policy-shadow?comparison={NUMBER}")
+    expect(reader.get_by_role("region", name="Řéþóřţ")).to_be_visible()
+    assert english(reader, "srtf", "fair", within="[role=region]") == []

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.portal.harness import Watch
+from tests.portal.harness import Portal, Watch, open_context
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +54,31 @@ def test_a_page_whose_files_do_not_come_is_loaded_anew(
     assert lost, f"{what} did not get lost"  # how often depends on when the service worker has the files
 
 
-def test_a_part_that_does_not_come_is_fetched_again_when_its_page_is_opened(page: Page) -> None:
-    page.goto("/usage")
-    link = page.get_by_role("navigation", name="Usage").get_by_role("link", name="Fairness")
-    expect(link).to_be_visible()
-    lost = lose(page, "**/assets/*", lambda file: file.startswith("Fairness-"), 2)
-    link.click()
-    expect(page.get_by_role("heading", name="Fairness", level=1)).to_be_visible()
-    assert lost.total() >= 1, "the part was fetched before"
+def test_a_link_signs_in_though_the_styles_of_its_page_were_lost(stranger: Page, portal: Portal) -> None:
+    """The page begins no sign-in before it is loaded anew, which would cut it off."""
+    opened: list[str] = []
+    stranger.on("request", lambda request: opened.append(request.url) if request.is_navigation_request() else None)
+    stranger.route("**/api/v3/login", lambda route: route.fallback() if len(opened) > 1 else None)
+    lost = lose(stranger, "**/assets/*", lambda file: file.endswith(".css"), 1)
+    stranger.goto(f"/sign-in#link={portal.client.login_link(str(portal.client.me()['user']))['link']}")
+    expect(stranger.get_by_role("link", name="Submit").first).to_be_visible()
+    assert lost.total() == 1
+
+
+def test_a_part_that_does_not_come_is_fetched_again_when_its_page_is_opened(
+    browser: Browser, portal: Portal, watch: Watch
+) -> None:
+    """Without the service worker: it fetches all parts soon after the page was opened."""
+    with open_context(browser, portal, service_workers="block") as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        page.goto("/usage")
+        link = page.get_by_role("navigation", name="Usage").get_by_role("link", name="Fairness")
+        expect(link).to_be_visible()
+        lost = lose(page, "**/assets/*", lambda file: file.startswith("Fairness-"), 2)
+        link.click()
+        expect(page.get_by_role("heading", name="Fairness", level=1)).to_be_visible()
+        assert lost.total() >= 1, "the part was fetched before"
 
 
 def test_a_page_says_so_when_its_files_never_come(page: Page) -> None:

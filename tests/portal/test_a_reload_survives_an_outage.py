@@ -53,7 +53,7 @@ class Server:
         self.environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
 
     def run(self, *command: str) -> str:
-        done = warm.corral([*command, "--data", str(self.data)], env=self.environment, seconds=120)
+        done = warm.corral([*command, "--data", str(self.data)], env=self.environment, seconds=240)
         done.check_returncode()
         return done.stdout
 

@@ -13,6 +13,7 @@ from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 def _open(page: Page) -> None:
     expect(page.get_by_role("button", name="Go to, or do").first).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)  # a window that is open keeps its keys
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox", name="Command")).to_be_focused()
 

@@ -54,6 +54,7 @@ def test_a_change_is_written_seen_and_applied_by_keyboard_alone(page: Page, visi
     revision = vision.client.configuration("queue", "vision")["revision"]
     page.goto("/configuration?document=Queue/vision")
     expect(page.locator("pre")).to_contain_text("devices: 8")
+    expect(page.get_by_role("button", name="Edit")).to_be_enabled()
     page.keyboard.press("e")
     expect(page).to_have_url(f"{vision.url}/configuration?document=Queue%2Fvision&edit=yes")
     expect(verdict(page)).to_contain_text("This revision is in force.")
@@ -99,7 +100,7 @@ def test_problems_stand_at_their_line_and_column_and_nothing_can_be_applied(page
 
 def test_a_broken_guarantee_shows_its_numbers_and_is_applied_only_when_one_is_sure(page: Page, vision: Portal) -> None:
     job = vision.submit("holder", replicas=3, devices=2, more='"queue": "vision"')
-    next(iter(vision.client.log(job, "worker", 0, follow=True)))
+    vision.begun(job, tasks=3)
     page.goto(EDIT)
     write(page, queue(4))
     broken = page.get_by_label("Guarantees that it would break")
@@ -239,7 +240,7 @@ def test_the_editor_fits_and_is_legible(
     browser: Browser, vision: Portal, watch: Watch, width: int, theme: Theme
 ) -> None:
     job = vision.submit("holder", replicas=3, devices=2, more='"queue": "vision"')
-    next(iter(vision.client.log(job, "worker", 0, follow=True)))
+    vision.begun(job, tasks=3)
     with open_context(browser, vision, width=width, theme=theme) as context:
         context.on("page", watch.attach)
         page = context.new_page()

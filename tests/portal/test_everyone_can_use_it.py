@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,16 @@ from playwright.sync_api import Browser, Page, expect
 from tests.conftest import ROOT
 from tests.portal.axe import findings
 from tests.portal.harness import TICKING, Portal, Theme, Watch, open_context
+from tests.portal.madeup import english, in_either, listen
 from tests.portal.monitored import alert, end_alerts, tell_alerts
 from tests.portal.shared_templates import remove_templates, share_template
 
+WRITTEN = (
+    *("worker", "tick", "bad luck", "loss", "step", "web", "model"),  # of the jobs below
+    *("research", "devices", "cpu", "memory", "idle", "network", "platform"),  # as documents have them
+    "fair, fifo, srtf …",
+)
+"""Names on these pages that are in no answer."""
 NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
   .filter((each) => each.checkVisibility() && !each.closest('[aria-hidden=true], .xterm'))
   .filter((each) => !(each.getAttribute('aria-label') || each.innerText || each.textContent || '').trim()
@@ -154,6 +162,27 @@ def test_every_page_fits_and_is_legible_and_named(
             theme = other(page, theme)  # every second page is opened in the light theme, and turned to the dark one
             assert page.evaluate(PALE) == [], f"{address} has text that is hard to read ({theme})"
             assert findings(page, "color-contrast") == [], f"axe finds something on {address} ({theme})"
+
+
+@pytest.mark.timeout(600)
+def test_no_page_has_english_in_another_language(
+    browser: Browser, portal: Portal, watch: Watch, addresses: list[tuple[str, str]]
+) -> None:
+    """What the server says is data: names and sentences of its answers, lines of the log, and the lines of a file."""
+    left: dict[str, list[str]] = {}
+    jobs = portal.client.jobs()["items"]
+    names = [*WRITTEN, *(str(job[field]) for job in jobs for field in ("id", "name"))]
+    with open_context(browser, portal) as context:
+        listen(context)
+        context.on("page", watch.attach)
+        page = context.new_page()
+        for address, text in addresses:
+            page.goto(address)
+            expect(page.locator("body")).to_contain_text(in_either(text))
+            expect(page.locator("html")).to_have_attribute("lang", "en-XA")
+            if found := english(page, *names):
+                left[address] = found
+    assert not left, json.dumps(left, ensure_ascii=False, indent=1)
 
 
 def other(page: Page, theme: Theme) -> Theme:

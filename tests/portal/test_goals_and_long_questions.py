@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,24 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.portal.harness import Portal, Theme, Watch, open_context
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
-from tests.portal.test_what_if_is_asked import full
+from tests.portal.test_what_if_is_asked import ANSWERED, full
+from tests.waiting import pause
 
 SAYS = "Tries 2 nodes like local/node1 added (attempt 3 of at most 16), plays the changes, course 2 of 5."
 PROGRESS = {
     "fraction": 0.4, "stage": "after", "course": 2, "courses": 5, "attempt": 3, "mostAttempts": 16,
     "trying": "2 nodes like local/node1 added", "says": SAYS,
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _place(portal: Portal) -> Iterator[None]:
+    """The one place of the user is free after each test: a page that gave up leaves its question to the server."""
+    yield
+    begun = time.monotonic()
+    while any(each["state"] == "running" for each in portal.client.what_if_questions()["items"]):
+        assert time.monotonic() < begun + 200, "a question goes on"
+        time.sleep(pause(begun))
 
 
 def endless(page: Page) -> None:
@@ -54,7 +67,9 @@ def test_the_least_for_a_goal_is_found_with_the_keyboard(page: Page, portal: Por
     page.keyboard.press("Enter")
     answer = page.get_by_role("region", name="Answer")
     goal = answer.get_by_role("region", name="Goal")
-    expect(goal).to_contain_text(re.compile(r"The least that reaches it: \d+ nodes? like local/node1 added \("))
+    expect(goal).to_contain_text(
+        re.compile(r"The least that reaches it: \d+ nodes? like local/node1 added \("), timeout=ANSWERED
+    )
     expect(goal).to_contain_text("What follows is the answer for this least.")
     steps = goal.get_by_role("table", name="Steps searched").get_by_role("row")
     expect(steps.nth(1)).to_contain_text(re.compile(r"^0.*30m *no$"))
@@ -73,7 +88,7 @@ def test_a_quota_cannot_reach_what_only_machines_can(page: Page, portal: Portal)
     form.get_by_label("Value").fill("1m")
     form.get_by_role("button", name="Ask").click()
     goal = page.get_by_role("region", name="Goal")
-    expect(goal).to_contain_text(re.compile("It cannot be reached|It was not reached"))
+    expect(goal).to_contain_text(re.compile("It cannot be reached|It was not reached"), timeout=ANSWERED)
     expect(goal).to_contain_text("What follows is the answer for the most that was tried.")
 
 
@@ -125,7 +140,7 @@ def test_a_long_question_shows_its_progress_and_is_cancelled(page: Page, portal:
     expect(page.get_by_role("button", name="Ask")).to_be_enabled()
     page.unroute_all()
     page.get_by_role("button", name="Ask").click()  # the place of its user is free
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("As things are.")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("As things are.", timeout=ANSWERED)
 
 
 def test_leaving_the_page_cancels_its_question(page: Page, portal: Portal) -> None:
@@ -169,7 +184,7 @@ def test_it_can_be_read_on_any_screen(
     page.get_by_role("button", name="Cancel").click()
     page.unroute_all()
     form.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("region", name="Goal")).to_contain_text("The least that reaches it")
+    expect(page.get_by_role("region", name="Goal")).to_contain_text("The least that reaches it", timeout=ANSWERED)
     look(page, width, tmp_path / f"goal-{width}-{theme}.png")
     context.close()
 

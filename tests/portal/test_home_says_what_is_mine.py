@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.portal.harness import Portal
+from tests.portal.harness import Portal, press_pair
 from tests.portal.monitored import alert, end_alerts, tell_alerts
 
 TWO_HOURS_AGO = """for (const [key] of Object.entries(localStorage)) if (key.startsWith('corral.visit.'))
@@ -63,13 +63,11 @@ def test_other_peoples_jobs_are_not_on_home_and_two_keys_lead_there_and_back(pag
             neighbour.wait("theirs", timeout=240)
         page.goto("/")
         expect(page.get_by_role("region", name="Jobs").get_by_role("link", name="theirs")).to_be_visible()
-        page.keyboard.press("g")
-        page.keyboard.press("h")
+        press_pair(page, "gh")
         expect(page).to_have_url(re.compile("/home$"))
         expect(page.get_by_role("region", name="Needs you")).to_contain_text("Nothing does")
         expect(page.get_by_role("region", name="Your jobs")).to_contain_text("None of your jobs runs or waits")
-        page.keyboard.press("g")
-        page.keyboard.press("j")
+        press_pair(page, "gj")
         expect(page).to_have_url(re.compile("/$"))
     finally:
         portal.clear()

@@ -15,7 +15,7 @@ from tests.portal.monitored import idle_spell
 def running(portal: Portal, name: str, client: Client | None = None) -> str:
     """A job that holds two devices and has begun; its id."""
     made = str((client or portal.client).submit(job_text(name, devices=2))["id"])
-    next(iter(portal.client.log(made, "worker", 0, follow=True)))
+    portal.begun(made)
     return made
 
 

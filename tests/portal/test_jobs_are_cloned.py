@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
 from tests.portal.harness import Portal
 from tests.spec.openpai_files import job_file, role_of
+from tests.waiting import pause
 
 TEXT = """\
 # what I tried last
@@ -30,6 +32,14 @@ def lines_of(page: Page) -> str:
     return "\n".join(line.replace("\n", "") for line in lines)
 
 
+def expect_lines(page: Page, text: str) -> None:
+    """Wait until the editor has this text: its lines are drawn some time after the form is there."""
+    begun = time.monotonic()
+    while (found := lines_of(page)) != text:
+        assert time.monotonic() < begun + 60, found
+        page.wait_for_timeout(1000 * pause(begun))
+
+
 def test_a_clone_has_the_comments_and_the_form_leaves_them_alone(page: Page, portal: Portal) -> None:
     job = str(portal.client.submit(TEXT, parameters={"lr": "0.25"})["id"])
     page.goto(f"/jobs/{job}?tab=document")
@@ -42,12 +52,12 @@ def test_a_clone_has_the_comments_and_the_form_leaves_them_alone(page: Page, por
 
     page.get_by_role("link", name="Clone").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
-    assert lines_of(page) == TEXT
+    expect_lines(page, TEXT)
     expect(page.get_by_text(f"corral submit -f job.yaml --set lr=0.25 --from {job}")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("other")
     page.get_by_label("Replicas").fill("2")
     changed = TEXT.replace("mine", "other").replace("    resources", "    replicas: 2\n    resources")
-    assert lines_of(page) == changed
+    expect_lines(page, changed)
     expect(page.get_by_text("The file is valid.")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("heading", name="other")).to_be_visible()

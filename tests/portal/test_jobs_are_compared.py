@@ -25,7 +25,7 @@ def _loss(route: Route) -> None:
 
 def _terminal(portal: Portal, *words: str) -> tuple[int, str]:
     environment = {**os.environ, "CORRAL_URL": portal.url, "CORRAL_TOKEN": portal.client.token}
-    done = warm.corral(["diff", *words], env=environment, seconds=60)
+    done = warm.corral(["diff", *words], env=environment, seconds=240)
     return done.returncode, done.stdout + done.stderr
 
 

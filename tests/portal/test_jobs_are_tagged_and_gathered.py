@@ -32,7 +32,7 @@ def test_chosen_jobs_get_and_lose_tags_together_and_the_terminal_does_the_same(p
     expect(dialog).to_have_count(0)
     assert set(portal.client.job(first)["tags"]) == set(portal.client.job(second)["tags"]) == {"paper", "round 2"}
     environment = {**os.environ, "CORRAL_URL": portal.url, "CORRAL_TOKEN": portal.client.token}
-    done = warm.corral(["tag", second, "--remove", "paper", "-a", "by hand"], env=environment, seconds=60)
+    done = warm.corral(["tag", second, "--remove", "paper", "-a", "by hand"], env=environment, seconds=240)
     assert done.returncode == 0, done.stderr
     assert f"two ({second}) has the tags " in done.stderr
     assert set(portal.client.job(second)["tags"]) == {"round 2", "by hand"}
@@ -196,7 +196,10 @@ def test_the_tasks_of_a_job_are_a_file_with_those_that_are_not_drawn_yet(page: P
     page.get_by_label("Node", exact=True).fill("no such node")
     expect(page.get_by_text("No task is like this.")).to_be_visible()
     page.get_by_label("Node", exact=True).fill("")
-    page.get_by_role("group", name="State of the tasks").get_by_role("button", name="succeeded").click()
+    chosen = page.get_by_role("group", name="State of the tasks").get_by_role("button", name="succeeded")
+    chosen.click()
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Node", exact=True)).to_have_value("")
     with page.expect_download() as some:
         page.get_by_role("button", name="Tasks as CSV").click()
     _, *succeeded = csv.reader(some.value.path().read_text().splitlines())

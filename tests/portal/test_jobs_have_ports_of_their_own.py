@@ -20,7 +20,7 @@ from corral.client import Client
 from tests import warm
 from tests.portal.harness import NAMED, Portal
 from tests.portal.test_services_are_opened import ATTEMPTS, REFUSED, opened, serve
-from tests.reserved import task_ports
+from tests.reserved import first_of_free, task_ports
 from tests.waiting import pause
 
 PREFIX = "__Host-Http-corral_"
@@ -51,15 +51,13 @@ def _serving(folder: Path) -> Iterator[Portal]:
     authority.cert_pem.write_to_path(str(folder / "ca"))
     issued.private_key_pem.write_to_path(str(folder / "key"))
     issued.cert_chain_pems[0].write_to_path(str(folder / "certificate"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        first = min(probe.getsockname()[1] + 1, 65_500)
+    first = first_of_free(25)
     data = folder / "data"
     environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
     environment |= {"CORRAL_JOB_PORTS": f"{first}-{first + 24}"}
     start = ["up", "--detach", "--data", str(data), "--port", "0", "-o", "json"]
     start += ["--tls-cert", str(folder / "certificate"), "--tls-key", str(folder / "key")]
-    done = warm.corral(start, env=environment, seconds=150)
+    done = warm.corral(start, env=environment, seconds=240)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     try:
@@ -67,7 +65,7 @@ def _serving(folder: Path) -> Iterator[Portal]:
             client.login(link=told["link"].partition("#link=")[2])
             yield Portal(f"https://{NAMED}:{urlsplit(told['url']).port}", told["link"], client, data / "corral.db")
     finally:
-        warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=120).check_returncode()
+        warm.corral(["down", "--data", str(data), "--stop-jobs"], env=environment, seconds=240).check_returncode()
 
 
 @pytest.fixture

@@ -63,6 +63,7 @@ def test_columns_that_a_reader_leaves_out_stay_out(page: Page, portal: Portal) -
     page.reload()
     expect(page.get_by_role("columnheader", name="Queue")).to_be_visible()
     expect(page.get_by_role("columnheader", name="Priority")).to_have_count(0)
+    expect(page.locator("tr[data-job]")).to_have_count(1)
     cells = page.locator("tr[data-job] td").count()
     assert cells == page.get_by_role("columnheader").count()
 

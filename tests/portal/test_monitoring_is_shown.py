@@ -129,7 +129,7 @@ def test_only_administrators_change_the_health_of_a_node(page_of: Callable[[str]
 def priced(portal: Portal) -> Iterator[Portal]:
     """The server with prices and a budget, and the use of a job that is over."""
     portal.client.apply(PRICES)
-    portal.client.wait(portal.submit("spender", "sleep 2", devices=4), timeout=60)
+    portal.client.wait(portal.submit("spender", "sleep 2", devices=4), timeout=240)
     portal.client.set_budget("queue", "default", "week", 100_000)
     yield portal
     portal.client.remove_budget("queue", "default", "week")

@@ -27,7 +27,7 @@ def machines(portal: Portal) -> Iterator[Portal]:
 def running(portal: Portal, name: str, *, devices: int) -> tuple[str, str]:
     """A job of one task that prints, and its node."""
     job = portal.submit(name, devices=devices)
-    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    portal.begun(job)
     return job, portal.client.placement(job)["items"][0]["node"]
 
 

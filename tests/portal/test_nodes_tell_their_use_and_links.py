@@ -32,7 +32,7 @@ def until(found: Callable[[], bool]) -> None:
 def holder(portal: Portal) -> str:
     """The node of a job that holds all its devices, once it is in the timeline."""
     job = portal.submit("holder", devices=4)
-    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    portal.begun(job)
     node = str(portal.client.placement(job)["items"][0]["node"])
     until(lambda: job in [each["job"] for each in portal.client.device_timeline(node=node)["past"]])
     return node

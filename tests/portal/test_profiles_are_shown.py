@@ -6,7 +6,6 @@ import gzip
 import json
 import shlex
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from playwright.sync_api import Browser, Page, expect
 from tests.portal.harness import Portal, Theme, Watch, open_context
 from tests.portal.profiled import plant_memory, plant_system, plant_trace
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
-from tests.waiting import pause
 
 SPINS = """\
 def decode_image():
@@ -29,15 +27,7 @@ decode_image()
 def spinning(portal: Portal) -> str:
     """A running job whose one task is busy in one function."""
     job = portal.submit("spins", f"exec {shlex.quote(sys.executable)} -c {shlex.quote(SPINS)}")
-    printed = ""
-    for piece in portal.client.log(job, "worker", 0, follow=True):
-        printed += piece.decode()
-        if "ready" in printed:
-            break
-    begun = time.monotonic()
-    while portal.client.job(job)["tasks"]["running"] != 1:  # the log may be there before the state is stored
-        assert time.monotonic() < begun + 150
-        time.sleep(pause(begun))
+    portal.begun(job, words=b"ready")
     return job
 
 

@@ -28,7 +28,7 @@ def test_a_job_shows_how_far_its_program_says_that_it_is(browser: Browser, porta
         expect(page.get_by_text("25 %")).to_be_visible()
         expect(page.get_by_text("step 500 of 2,000 · loss 0.03125 · 1,235/s · gradient noise 870 ·")).to_be_visible()
         figures = page.get_by_role("region", name="Figures over time")
-        expect(figures.get_by_role("img")).to_have_count(5, timeout=60_000)
+        expect(figures.get_by_role("img")).to_have_count(5, timeout=180_000)
         loss = figures.get_by_role("img", name="loss: last 0.03125, between 0.03125 and 0.03125")
         expect(loss).to_be_visible()
         figures.scroll_into_view_if_needed()

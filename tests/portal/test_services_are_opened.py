@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.portal import service_pages
 from tests.portal.harness import Portal, Theme, open_context
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
@@ -115,19 +116,15 @@ def serve(portal: Portal, name: str) -> str:
     """Submit a job with the hostile page, and wait until it serves; its id."""
     worker = {"command": ["python3", "-c", SCRIPT], "ports": ["web"], "resources": {"cpu": "0.1", "devices": 0}}
     job = str(portal.client.submit(json.dumps({"name": name, "roles": {"worker": worker}}))["id"])
-    for line in portal.client.log(job, "worker", 0, follow=True):
-        if b"serving" in line:
-            return job
-    raise AssertionError("the service ended before it served")
+    portal.begun(job, words=b"serving")
+    return job
 
 
 def opened(page: Page, job: str) -> Page:
     """The tab in which the job's page opens its service."""
-    page.goto(f"/jobs/{job}")
-    with page.context.expect_page() as tab:
-        page.get_by_role("link", name="Open web").press("Enter")
-    expect(tab.value.get_by_role("heading", name="A page of the job")).to_be_visible()
-    return tab.value
+    tab = service_pages.opened(page, job, "web")
+    expect(tab.get_by_role("heading", name="A page of the job")).to_be_visible()
+    return tab
 
 
 def test_a_hostile_page_reads_and_does_nothing_outside_its_job(window: BrowserContext, portal: Portal) -> None:

@@ -15,6 +15,7 @@ from tests.conftest import IN_CI, ROOT
 from tests.portal.axe import findings
 from tests.portal.harness import Portal, Theme, Watch, open_context, serving
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
+from tests.portal.test_what_if_is_asked import ANSWERED
 
 SHARES = {"research": 4, "speech": 2, "vision": 6}
 """Devices that the queues with documents of their own deserve; the cluster has 16."""
@@ -108,6 +109,7 @@ def test_a_divider_is_dragged_its_effect_seen_applied_and_undone(page: Page, sha
     page.mouse.down()
     page.mouse.move(x + strip["width"] / 7, y, steps=8)
     page.mouse.up()
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     now = int(grip.get_attribute("aria-valuenow") or 0)
     assert 3 <= now <= 6, "a seventh of the strip is two or three of sixteen devices"
     expect(page.get_by_label("vision, deserved devices")).to_have_value(str(8 - now))
@@ -136,9 +138,10 @@ def test_a_divider_is_dragged_its_effect_seen_applied_and_undone(page: Page, sha
 
 def test_the_keyboard_alone_moves_tries_and_applies(page: Page, shared: Portal) -> None:
     job = shared.submit("seen", devices=2, more='"queue": "vision"')
-    next(iter(shared.client.log(job, "worker", 0, follow=True)))
+    shared.begun(job)
     page.goto("/queues")
     expect(page.locator("tr[data-queue=vision]")).to_be_visible()
+    expect(page.get_by_role("button", name="Move shares")).to_be_visible()
     page.keyboard.press("e")
     grip = divider(page, "research", "speech")
     grip.focus()
@@ -166,7 +169,7 @@ def test_the_keyboard_alone_moves_tries_and_applies(page: Page, shared: Portal) 
         expect(line(page, "came", devices)).to_have_count(1)
         expect(effect(page)).to_contain_text(f"Queue/{name} changes")
     page.get_by_role("button", name="Try it").press("Enter")
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("Devices in use")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("Devices in use", timeout=ANSWERED)
     expect(page.get_by_role("region", name="Answer").get_by_role("table", name="Queues")).to_contain_text("vision")
     assert deserved(shared) == SHARES, "trying applies nothing"
     page.get_by_role("button", name="Apply…").press("Enter")
@@ -273,3 +276,69 @@ def test_it_fits_and_is_legible_and_named(
         assert page.evaluate(NAMELESS) == []
         assert findings(page) == [], "axe finds something"
         assert page.locator("h1").count() == 1
+        page.get_by_role("button", name="Put all back").click()
+        for choice, field in (("bounds:devices", "vision, limit, devices"), ("cells", "vision, pinned cells")):
+            page.get_by_role("combobox", name="Move").select_option(choice)
+            expect(page.get_by_label(field, exact=True)).to_be_visible()
+            if choice == "cells":
+                page.get_by_role("button", name="Add cells to vision").click()
+                expect(effect(page)).to_contain_text("guarantee")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate(PALE) == []
+            assert page.evaluate(NAMELESS) == []
+            assert findings(page) == [], "axe finds something"
+
+
+def test_amounts_and_limits_are_typed_their_effect_seen_and_applied(page: Page, shared: Portal) -> None:
+    page.goto(MOVE)
+    page.get_by_role("combobox", name="Move").select_option("bounds:devices")
+    expect(page).to_have_url(re.compile(r"/queues\?move=bounds%3Adevices$"))
+    page.get_by_label("vision, guaranteed, devices", exact=True).fill("7")
+    expect(page.locator("main")).to_contain_text("more than the 6 it deserves")
+    expect(page.get_by_role("button", name="Apply…")).to_be_disabled()
+    page.get_by_label("vision, guaranteed, devices", exact=True).fill("3")
+    page.get_by_label("vision, limit, devices", exact=True).fill("8")
+    page.get_by_label("vision, may borrow, devices", exact=True).fill("2")
+    page.get_by_label("vision, may lend, devices", exact=True).fill("0")
+    page.get_by_role("combobox", name="Move").select_option("bounds:memory")
+    page.get_by_label("speech, limit of one user, memory", exact=True).fill("2Gi")
+    expect(effect(page)).to_contain_text("Queue/speech changes")
+    expect(effect(page)).to_contain_text("no guarantee is broken")
+    assert not stored(shared, "vision")["document"].get("guaranteed"), "nothing is applied by typing"
+    apply(page, why="by fields")
+    expect(made(page)).to_be_visible()
+    vision, speech = (stored(shared, name)["document"] for name in ("vision", "speech"))
+    assert (vision["guaranteed"], vision["limit"]) == ({"devices": "3"}, {"devices": "8"})
+    assert (vision["borrowingLimit"], vision["lendingLimit"]) == ({"devices": "2"}, {"devices": "0"})
+    assert (vision["deserved"], speech["userLimit"]) == ({"devices": "6"}, {"memory": "2Gi"})
+    page.get_by_role("combobox", name="Move").select_option("bounds:devices")
+    expect(page.get_by_label("vision, guaranteed, devices", exact=True)).to_have_value("3")
+    page.get_by_role("button", name="Undo…").click()
+    expect(effect(page)).to_contain_text("Queue/vision changes")
+    apply(page, "Undo")
+    expect(page.get_by_label("vision, limit, devices", exact=True)).to_have_value("")
+    after = stored(shared, "vision")["document"]
+    assert not any(after.get(bound) for bound in ("limit", "borrowingLimit", "lendingLimit"))
+
+
+def test_cells_of_a_queue_are_added_and_more_than_there_are_cannot_be_applied(page: Page, shared: Portal) -> None:
+    page.goto("/queues?move=cells")
+    cells = page.get_by_role("region", name="Cells of speech")
+    cells.get_by_role("button", name="Add cells to speech").press("Enter")
+    row = cells.get_by_role("group", name="speech, cells 1")
+    expect(row.get_by_label("Of which")).to_have_value("node")
+    row.get_by_label("Count").fill("99")
+    expect(effect(page)).to_contain_text("would break a guarantee")
+    expect(page.get_by_role("button", name="Apply…")).to_be_disabled()
+    row.get_by_label("Count").fill("1")
+    expect(effect(page)).to_contain_text("no guarantee is broken")
+    apply(page)
+    expect(made(page)).to_be_visible()
+    (owned,) = stored(shared, "speech")["document"]["cells"]
+    assert owned == {"level": "node"}, "one of them is the default"
+    expect(row.get_by_label("Count")).to_have_value("1")
+    row.get_by_role("button", name="Remove").click()
+    expect(effect(page)).to_contain_text("Queue/speech changes")
+    apply(page)
+    expect(made(page)).to_be_visible()
+    assert not stored(shared, "speech")["document"].get("cells")

@@ -41,7 +41,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
 def runs(portal: Portal, name: str, queue: str, *, replicas: int = 1, devices: int = 1, more: str = "") -> str:
     """A running job of a queue."""
     job = portal.submit(name, replicas=replicas, devices=devices, more=f'"queue": "{queue}"{more}')
-    next(iter(portal.client.log(job, "worker", 0, follow=True)))
+    portal.begun(job, tasks=replicas)
     return job
 
 
@@ -89,9 +89,11 @@ def test_the_line_is_in_order_with_reasons_and_one_queue_of_it_is_an_address(pag
     rows = page.locator("tr[data-waiting]")
     expect(rows).to_have_count(2)
     order = [entry["job"] for entry in portal.client.line()["items"]]
-    assert rows.evaluate_all("rows => rows.map(row => row.dataset.waiting)") == order
     assert set(order) == {waits, first}
+    for place, job in enumerate(order):
+        expect(rows.nth(place)).to_have_attribute("data-waiting", job)
     page.keyboard.press("j")
+    expect(rows.nth(0)).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{portal.url}/jobs/{order[0]}")
     page.goto("/line")
@@ -119,7 +121,7 @@ def test_the_map_marks_owners_guests_what_leaves_and_what_is_closed(page: Page, 
         portal.client.uncordon("local/node4")
     stubborn = f"trap '' TERM USR1; echo up; while [ ! -e {tmp_path}/saved ]; do sleep 0.1; done"
     slow = portal.submit("slow", stubborn, devices=1, more='"checkpoint": {"signal": "SIGUSR1", "grace": "60s"}')
-    next(iter(portal.client.log(slow, "worker", 0, follow=True)))
+    portal.begun(slow)
     portal.client.suspend(slow)
     expect(cluster.locator(f"a[data-job='{slow}']")).to_have_attribute(
         "aria-label", "slow, guest, l…, guest, leaving, root: worker-0 on node2, device 3"

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.portal.harness import Portal
+
+
+@pytest.fixture(autouse=True)
+def _accounts(portal: Portal) -> Iterator[None]:
+    """The accounts that a test makes are deleted after it."""
+    before = {user["name"] for user in portal.client.users()["items"]}
+    yield
+    for user in portal.client.users()["items"]:
+        if user["name"] not in before:
+            portal.client.delete_user(user["name"])
 
 
 def link_of(portal: Portal, name: str, **how: str) -> str:

@@ -41,10 +41,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         }
         where = ["--data", str(folder / "data")]
         start = ["up", "--detach", *where, "--port", url.rpartition(":")[2], "-o", "json"]
-        done = warm.corral(start, env=environment, seconds=60)
+        done = warm.corral(start, env=environment, seconds=240)
         done.check_returncode()
         yield str(json.loads(done.stdout)["url"])
-        warm.corral(["down", *where], env=environment, seconds=60).check_returncode()
+        warm.corral(["down", *where], env=environment, seconds=240).check_returncode()
 
 
 @pytest.fixture

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.portal.axe import findings
 from tests.portal.harness import Portal, Theme, Watch, open_context
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
-from tests.portal.test_jobs_are_cloned import lines_of
+from tests.portal.test_jobs_are_cloned import expect_lines, lines_of
 
 TEXT = """\
 # of two roles
@@ -72,13 +73,13 @@ def test_only_queues_that_take_the_readers_jobs_are_offered(
 
 @pytest.fixture
 def without_default(portal: Portal) -> Iterator[Portal]:
-    """The queue `default` for members only; it is as before afterwards."""
+    """The queue `default` for members only; it has no document of its own afterwards, as before."""
     before = next(queue["doc"] for queue in portal.client.queues()["items"] if queue["name"] == "default")
     document = {"kind": "Queue", "name": "default", **before}
     portal.client.apply(yaml.safe_dump({**document, "membersOnly": True}))
     yield portal
     portal.clear()
-    portal.client.apply(yaml.safe_dump({**document, "membersOnly": False}))
+    portal.client.delete_configuration("queue", "default")
 
 
 def test_a_new_job_begins_in_a_queue_that_takes_it(page_of: Callable[[str], Page], without_default: Portal) -> None:
@@ -92,6 +93,30 @@ def test_a_new_job_begins_in_a_queue_that_takes_it(page_of: Callable[[str], Page
     page.get_by_label("Name", exact=True).fill("begun")
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("heading", name="begun")).to_be_visible()
+
+
+@pytest.mark.parametrize("pasted", [True, False], ids=["pasted", "typed"])
+def test_text_that_is_written_as_the_queues_arrive_has_its_place_in_the_file(
+    page_of: Callable[[str], Page], without_default: Portal, pasted: bool
+) -> None:
+    page = page_of("quincy")
+    held, shut = list[Route](), True
+    queues = re.compile(r"/api/v3/queues(\?|$)")
+    page.route(queues, lambda route: held.append(route) if shut else route.continue_())
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    expect(editor).to_contain_text("my-job")
+    for key in ("ControlOrMeta+a",) if pasted else ("ControlOrMeta+End", "ArrowUp", "End"):
+        editor.press(key)
+    shut = False  # a request may come as late as now
+    for each in held:
+        each.continue_()
+    expect(editor).to_contain_text("queue: ")
+    page.unroute(queues)
+    begun = lines_of(page)
+    page.keyboard.insert_text(TEXT if pasted else "   # mine")
+    expect(editor).to_contain_text("kept, too" if pasted else "mine")
+    expect_lines(page, TEXT if pasted else begun.removesuffix("\n") + "   # mine\n")
 
 
 def test_a_job_of_two_roles_with_data_limits_and_an_array_is_written_by_the_form_alone(
@@ -148,7 +173,7 @@ def test_each_role_of_a_written_file_has_its_form_and_comments_stay(page: Page) 
     changed = TEXT.replace(
         "    resources: {cpu: 1}\n    command", "    replicas: 3\n    resources: {cpu: 1}\n    command"
     )
-    assert lines_of(page) == changed.replace('{A: "1"}', '{A: "1", B: "x y"}')
+    expect_lines(page, changed.replace('{A: "1"}', '{A: "1", B: "x y"}'))
     page.get_by_role("button", name="Remove second").click()
     expect(editor).not_to_contain_text("second")
     assert list(yaml.safe_load(lines_of(page))["roles"]) == ["first"]
@@ -228,6 +253,94 @@ def test_devices_and_ports_of_a_role_are_named_and_numbered(page: Page) -> None:
     expect(page.get_by_label("Devices each", exact=True)).to_have_value("2")
 
 
+POD = """\
+name: pods
+roles:
+  worker:
+    command: "true"
+    resources: {cpu: 1}
+    kubernetes:
+      podTemplate:   # as agreed
+        spec:
+          securityContext: {runAsUser: 1000}   # the image's own
+          containers: [{name: task, tty: true}]
+"""
+
+
+def test_the_pod_of_a_role_follows_its_fields_and_they_follow_the_file(page: Page) -> None:
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    editor.fill(POD)
+    expect(page.get_by_text("Pods of this role on Kubernetes: 2 in the file")).to_be_visible()
+    unfold(page, "Pods of this role on Kubernetes")
+    expect(page.get_by_label("Mounts of the task")).to_be_disabled()
+    user = page.get_by_label("Runs as the user")
+    expect(user).to_have_value("1000")
+    user.fill("2000")
+    page.get_by_label("Labels of its pods").fill("team=vision\ncost.example/centre=7")
+    page.get_by_label("Runtime class").fill("nvidia")
+    page.get_by_label("The node’s shared memory").select_option("true")
+    page.get_by_label("A pod counts as ended after").fill("600")
+    expect(editor).to_contain_text("forceAfterSeconds: 600")
+    kubernetes = {
+        "podTemplate": {
+            "spec": {
+                "securityContext": {"runAsUser": 2000},
+                "containers": [{"name": "task", "tty": True}],
+                "runtimeClassName": "nvidia",
+                "hostIPC": True,
+            },
+            "metadata": {"labels": {"team": "vision", "cost.example/centre": "7"}},
+        },
+        "forceAfterSeconds": 600,
+    }
+    assert yaml.safe_load(lines_of(page))["roles"]["worker"]["kubernetes"] == kubernetes
+    for comment in ("as agreed", "the image's own"):
+        assert f"   # {comment}\n" in lines_of(page)
+    editor.fill(lines_of(page).replace("nvidia", "gvisor"))
+    expect(page.get_by_label("Runtime class")).to_have_value("gvisor")
+    page.get_by_label("Runtime class").fill("")
+    expect(editor).not_to_contain_text("runtimeClassName")
+
+
+def test_volumes_and_containers_of_a_pod_are_written_by_lines(page: Page) -> None:
+    page.goto("/submit")
+    page.get_by_label("Name", exact=True).fill("mounted")
+    unfold(page, "Pods of this role on Kubernetes")
+    volumes, containers = page.get_by_label("Volumes of its pods"), page.get_by_label("Mounts of the task")
+    volumes.fill("data claim:datasets\nscratch")
+    expect(page.get_by_text("Write data claim:NAME")).to_be_visible()
+    volumes.fill("data claim:datasets\nscratch empty:10Gi")
+    containers.fill("task data:/data:ro scratch:/scratch\nwatch busybox:1.37 scratch:/out -- tail -F /out/log")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    assert yaml.safe_load(lines_of(page))["roles"]["worker"]["kubernetes"]["podTemplate"]["spec"] == {
+        "volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}},
+            {"name": "scratch", "emptyDir": {"sizeLimit": "10Gi"}},
+        ],
+        "containers": [
+            {
+                "name": "task",
+                "volumeMounts": [
+                    {"name": "data", "mountPath": "/data", "readOnly": True},
+                    {"name": "scratch", "mountPath": "/scratch"},
+                ],
+            },
+            {
+                "name": "watch",
+                "image": "busybox:1.37",
+                "command": ["sh", "-c", "tail -F /out/log"],
+                "volumeMounts": [{"name": "scratch", "mountPath": "/out"}],
+            },
+        ],
+    }
+    volumes.fill("scratch empty:10Gi")
+    expect(page.get_by_label("Job file, YAML")).not_to_contain_text("datasets")
+    expect(containers).to_have_value(
+        "task data:/data:ro scratch:/scratch\nwatch busybox:1.37 scratch:/out -- tail -F /out/log"
+    )
+
+
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1440, "dark")])
 def test_the_unfolded_form_fits_and_is_legible_and_named(
     browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
@@ -238,7 +351,7 @@ def test_the_unfolded_form_fits_and_is_legible_and_named(
         page.goto("/submit")
         expect(page.get_by_text("The file is valid.")).to_be_visible()
         groups = page.locator("form summary")
-        expect(groups).to_have_count(7)
+        expect(groups).to_have_count(8)
         for group in groups.all():
             group.click()
         assert page.evaluate("document.documentElement.scrollWidth") <= width

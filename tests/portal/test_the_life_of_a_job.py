@@ -68,6 +68,7 @@ def test_a_file_with_a_mistake_says_where_and_what_was_meant(page: Page, portal:
 def test_what_a_file_holds_beside_its_job_is_named_before_it_is_submitted(page: Page, portal: Portal) -> None:
     page.goto("/submit")
     editor = page.get_by_label("Job file, YAML")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()  # the page begins no other file any more
     job = "name: by-hand\nroles:\n  worker: {command: echo one}\n"
     editor.fill(f"{job}---\napiVersion: v1\nkind: Service\nmetadata: {{name: front}}\n")
     said = "is no document of Corral's and left out; kubectl apply takes it."

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.portal.harness import TICKING, Portal
+from tests.portal.harness import TICKING, Portal, press_pair
 
 
 def names(page: Page) -> list[str]:
@@ -106,6 +106,7 @@ def test_the_keyboard_is_enough(page: Page, portal: Portal) -> None:
     page.keyboard.press("/")
     expect(page.get_by_label("Search jobs by name or id")).to_be_focused()
     page.keyboard.press("Escape")
+    expect(page.get_by_label("Search jobs by name or id")).not_to_be_focused()
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tr[aria-selected=true]")).to_have_attribute("data-job", jobs[1])
@@ -113,12 +114,12 @@ def test_the_keyboard_is_enough(page: Page, portal: Portal) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Next row")
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="two")).to_be_visible()
     page.keyboard.press("2")
     expect(page).to_have_url(re.compile("tab=log"))
-    page.keyboard.press("g")
-    page.keyboard.press("n")
+    press_pair(page, "gn")
     expect(page).to_have_url(re.compile("/nodes$"))
     page.keyboard.press("c")
     expect(page.get_by_role("heading", name="Submit a job")).to_be_visible()

@@ -11,13 +11,15 @@ from tests.portal.harness import Portal, Theme, Watch, job_text, open_context
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 HOUR = ', "maxDuration": "1h"'
+ANSWERED = 240_000
+"""Milliseconds for an answer, which processes of their own play."""
 
 
 def full(portal: Portal) -> None:
     """Four jobs on all sixteen devices for an hour, and two that wait for eight of them each."""
     for number in range(4):
         job = portal.submit(f"runs-{number}", devices=4, more=HOUR[2:])
-        next(iter(portal.client.log(job, "worker", 0, follow=True)))
+        portal.begun(job)
     for number in range(2):
         portal.submit(f"waits-{number}", replicas=2, devices=4, more=HOUR[2:])
 
@@ -32,7 +34,7 @@ def test_nodes_are_added_and_jobs_start_earlier(page: Page, portal: Portal, watc
     expect(page.get_by_role("button", name="corral what-if --add-nodes 2 --like local/node1")).to_be_visible()
     form.get_by_role("button", name="Ask").click()
     answer = page.get_by_role("region", name="Answer")
-    expect(answer).to_contain_text("With 2 nodes like local/node1 added.")
+    expect(answer).to_contain_text("With 2 nodes like local/node1 added.", timeout=ANSWERED)
     row = answer.get_by_role("table", name="Jobs").get_by_role("row", name="waits-0")
     expect(row).to_contain_text("earlier")
     expect(answer.get_by_role("img", name="Devices in use")).to_be_visible()
@@ -56,7 +58,7 @@ def test_a_job_is_submitted_and_another_is_stopped(page: Page, portal: Portal) -
     expect(page.get_by_role("button", name=line)).to_be_visible()
     form.get_by_role("button", name="Ask").click()
     answer = page.get_by_role("region", name="Answer")
-    expect(answer).to_contain_text("With runs-0 stopped; more submitted 2 times.")
+    expect(answer).to_contain_text("With runs-0 stopped; more submitted 2 times.", timeout=ANSWERED)
     expect(answer.get_by_role("table", name="Jobs").get_by_role("row", name="more")).to_have_count(2)
 
 
@@ -68,7 +70,7 @@ def test_documents_are_tried_before_they_are_applied(page: Page, portal: Portal)
     editor.press_sequentially("{kind: Queue, name: tried, limit: {devices: 4}}")
     page.get_by_role("button", name="Try it").click()
     answer = page.get_by_role("region", name="Answer")
-    expect(answer).to_contain_text("With Queue/tried applied.")
+    expect(answer).to_contain_text("With Queue/tried applied.", timeout=ANSWERED)
     expect(answer.get_by_role("figure", name="Timeline")).to_be_visible()
     editor.press_sequentially(" ")
     expect(page.get_by_text("This is the answer for an earlier text; try it again.")).to_be_visible()
@@ -82,7 +84,7 @@ def test_a_refusal_is_told_and_the_next_answer_replaces_it(page: Page, portal: P
     expect(page.get_by_role("alert")).to_contain_text("There is no policy 'nope'")
     form.get_by_label("Policy").fill("fifo")
     form.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("With policy fifo.")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("With policy fifo.", timeout=ANSWERED)
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -98,7 +100,7 @@ def test_it_can_be_read_on_any_screen(
     page.get_by_role("combobox", name="Queue").select_option("default")
     page.get_by_label("Limit of devices").fill("8")
     page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("region", name="Answer")).to_contain_text("local/node2 drained")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("local/node2 drained", timeout=ANSWERED)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate(PALE) == []

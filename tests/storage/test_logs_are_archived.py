@@ -129,7 +129,7 @@ async def test_a_large_log_is_segments_of_which_the_last_has_the_mark(one: Machi
 async def test_an_ended_log_is_read_anywhere_and_leaves_the_machine_after_an_hour(one: Machine, two: Machine) -> None:
     path = one.write(b"first\nsecond\nthird")
     one.store.finish(TASK)
-    assert await one.archiver.settle(TASK, 5.0)
+    assert await one.archiver.settle(TASK, 60.0)
     source = await two.shelf.source(TASK)
     assert isinstance(source, ArchivedLog)
     assert (await source.size(), await source.complete(), await source.tail(2)) == (18, True, 6)
@@ -160,11 +160,11 @@ async def test_what_ended_while_the_store_was_away_is_archived_later(
 
 
 async def test_a_log_that_has_not_ended_is_not_said_to_be_archived(one: Machine, two: Machine) -> None:
-    assert await one.archiver.settle(TASK, 5.0), "there is none"
+    assert await one.archiver.settle(TASK, 60.0), "there is none"
     one.write(b"kept")
     assert not await one.archiver.settle(TASK, 0.01)
     one.store.finish(TASK)
-    assert await one.archiver.settle(TASK, 5.0) and await two.read() == b"kept"
+    assert await one.archiver.settle(TASK, 60.0) and await two.read() == b"kept"
 
 
 async def test_who_does_not_lead_copies_nothing(one: Machine, remote: Moody) -> None:

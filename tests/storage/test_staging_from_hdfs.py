@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from corral.storage.block_locations import BlockLocator, NameNodes
 from corral.storage.hdfs import plain_words
 from corral.storage.log_archive import LogArchive
 from corral.storage.remote_folder import open_folder
+from corral.storage.staging import place as storage_place
 from tests.endtoend.platform import Platform, one
 from tests.reserved import free_port
 from tests.storage.every_store import StoreSuite
@@ -68,6 +70,25 @@ class TestHdfs(StoreSuite):
     def store(self, hdfs: Hdfs, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setenv("HADOOP_USER_NAME", "ada")
         return at(hdfs, request.param, tmp_path.name)
+
+
+def test_large_reads_come_from_one_stream_and_are_what_smaller_ones_are(
+    hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = random.Random(1).randbytes(5 << 20)
+    hdfs.write("/ada/hdfs/streamed", data)
+    monkeypatch.setenv("HADOOP_USER_NAME", "ada")
+    filesystem, path = storage_place(at(hdfs, "hdfs", "streamed"))
+    with filesystem.open(path, "rb") as file:
+        assert file.read(7) == data[:7], "a small one first"
+        assert file.read(2 << 20) == data[7 : (2 << 20) + 7] and file.tell() == (2 << 20) + 7
+        assert file.read(100) == data[(2 << 20) + 7 : (2 << 20) + 107], "a small one from the same stream"
+        assert file.seek(1000) == 1000 and file.read(3 << 20) == data[1000 : (3 << 20) + 1000]
+        assert file.read() == data[(3 << 20) + 1000 :] and file.read() == b"" and file.read(10) == b""
+        assert file.seek(4) == 4 and b"".join(file.pieces()) == data[4:] and file.tell() == len(data)
+        assert file.seek(5) == 5 and file.read(1 << 20) == data[5 : (1 << 20) + 5]
+        assert b"".join(file.pieces()) == data[(1 << 20) + 5 :] and list(file.pieces()) == []
+        assert file.seek(-10, os.SEEK_END) == len(data) - 10 and file.read(1 << 20) == data[-10:]
 
 
 @SCHEMES
@@ -269,6 +290,17 @@ async def test_logs_and_code_are_kept_there(
         await place.get("code/y", tmp_path / "none")
     with pytest.raises(Unavailable, match="cannot be used: "):
         await open_folder(at(hdfs, scheme, "/closed/blobs"))
+
+
+@SCHEMES
+async def test_a_folder_is_closed_to_other_users(hdfs: Hdfs, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "ada")
+    folder = (await open_folder(at(hdfs, scheme, "shared"))).below("hangs")
+    await folder.close_to_others()
+    await folder.write("x", b"1")
+    assert await folder.read("x", 0, 1) == b"1"
+    status = hdfs.ask("GET", f"/ada/{scheme}/shared/hangs", "GETFILESTATUS")["FileStatus"]
+    assert (status["owner"], status["permission"]) == ("ada", "700")
 
 
 @SCHEMES

@@ -113,6 +113,22 @@ async def test_a_change_wakes_control(tmp_path: Path) -> None:
     await control.close()
 
 
+async def test_deleted_documents_are_listed_each_once_at_the_revision_that_deleted_it(store: Store) -> None:
+    await _put(store, *(DocumentChange("Queue", name, "{}") for name in ("a", "b", "c", "d")))
+    for doc in (None, '{"weight": 2}', None):
+        await _put(store, DocumentChange("Queue", "b", doc))
+    for doc in (None, '{"weight": 2}'):
+        await _put(store, DocumentChange("Queue", "c", doc))
+    await _put(store, DocumentChange("Queue", "d", None))
+    gone = await store.documents(deleted=True)
+    assert [(each.name, each.revision, each.deleted) for each in gone.items] == [("b", 4, True), ("d", 2, True)]
+    first = await store.documents(deleted=True, limit=1)
+    rest = await store.documents(deleted=True, limit=1, after_cursor=first.next or "")
+    assert [each.name for each in first.items + rest.items] == ["b", "d"] and rest.next is None
+    assert (await store.documents(deleted=True, kind="Cluster")).items == []
+    assert [each.name for each in (await store.documents()).items] == ["a", "c"]
+
+
 async def test_lists_are_read_in_pages_by_kind_and_name(store: Store) -> None:
     names = ["a", "b", "c"]
     await _put(

@@ -6,7 +6,7 @@ set -euo pipefail
 
 wanted=("$@")
 if [ ${#wanted[@]} -eq 0 ]; then
-  wanted=(chromium-headless-shell fonts-dejavu-core postgresql openmpi-bin libopenmpi-dev docker.io docker-registry busybox-static runc containernetworking-plugins iproute2 openssh-server git debootstrap systemd-container fio perftest default-jre-headless maven nfs-ganesha nfs-ganesha-vfs nfs-common libnfs-utils krb5-kdc krb5-admin-server krb5-user curl gcc g++ libc6-dev)
+  wanted=(chromium-headless-shell fonts-dejavu-core postgresql openmpi-bin libopenmpi-dev docker.io docker-registry busybox-static runc containernetworking-plugins iproute2 openssh-server git debootstrap systemd-container fio perftest default-jre-headless maven nfs-ganesha nfs-ganesha-vfs nfs-common libnfs-utils krb5-kdc krb5-admin-server krb5-user curl gcc g++ libc6-dev zstd)
 fi
 
 command -v dpkg-query >/dev/null || { echo "not Debian: the tests that need ${wanted[*]} will skip" >&2; exit 0; }

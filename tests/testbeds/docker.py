@@ -151,7 +151,7 @@ def _host(home: Path) -> str:
 
 def _client(home: Path, *words: str, given: bytes = b"") -> str:
     env = {**os.environ, "DOCKER_HOST": _host(home)}
-    done = subprocess.run(["docker", *words], env=env, input=given, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["docker", *words], env=env, input=given, capture_output=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"docker {' '.join(words)}: {done.stderr.decode()[-2000:]}")
     return done.stdout.decode()

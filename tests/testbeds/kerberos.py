@@ -22,7 +22,7 @@ from tests.testbeds.kubernetes.daemons import Daemon
 REALM: Final = "CORRAL.TEST"
 _HOMES: Final = "corral-kdc-"
 _PATH: Final = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-_SECONDS: Final = 60
+_SECONDS: Final = 300
 
 
 def missing() -> str:

@@ -75,7 +75,7 @@ class SecureHdfs(Hdfs):
         """What curl prints, with the superuser's ticket. Raises OSError for a refusal."""
         words = ["curl", "-sS", "--fail-with-body", "--negotiate", "-u", ":", "-m", "30", *more]
         env = {"PATH": "/usr/bin:/bin", **self._kdc.environment, "KRB5CCNAME": self._cache}
-        done = subprocess.run(words, env=env, input=given, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(words, env=env, input=given, capture_output=True, timeout=300, check=False)
         if done.returncode != 0:
             raise OSError(f"curl {more[-1]}: {done.stderr.decode()}{done.stdout[:500].decode(errors='replace')}")
         return done.stdout

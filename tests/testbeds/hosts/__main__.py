@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.testbeds.hosts import bundle, hadoop
+from tests.testbeds.hosts import bundle, fetched, hadoop
 from tests.testbeds.hosts.roots import missing, root
 
 if reason := missing():
@@ -13,5 +13,6 @@ elif reason := bundle.missing():
 else:
     bundle.bundle()
     bundle.later()
+    fetched.registry()
 if not hadoop.missing():
     hadoop.bundle()

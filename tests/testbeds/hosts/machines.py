@@ -29,7 +29,7 @@ from tests.testbeds.kubernetes.networks import remove as remove_bridge
 from tests.waiting import pause
 
 _FOLDERS: Final = "corral-hosts-"
-_GUARD: Final = 600
+_GUARD: Final = 900
 """Seconds against hanging, of a start or an end."""
 _ORDERLY_END: Final = signal.SIGRTMIN + 4
 """Tells systemd to power off."""

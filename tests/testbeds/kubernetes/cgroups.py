@@ -19,9 +19,9 @@ class Tree:
     def __init__(self, name: str) -> None:
         self.path = f"/{name}"
         unified = (_ROOT / "cgroup.controllers").exists()
-        hierarchies = (
-            [_ROOT] if unified else [path for path in _ROOT.iterdir() if path.is_dir() and not path.is_symlink()]
-        )
+        # A plain folder that something made there takes folders, too, and they could not be removed.
+        there = [path for path in _ROOT.iterdir() if (path / "cgroup.procs").exists() and not path.is_symlink()]
+        hierarchies = [_ROOT] if unified else there
         self._unified = unified
         self._folders = [path / name for path in hierarchies]
 
@@ -56,8 +56,18 @@ class Tree:
             if not left and not others():
                 return
             if time.monotonic() > deadline:
-                raise RuntimeError(f"cgroups are still there: {left}; processes: {self.pids()} {others()}")
+                said = [_described(pid) for pid in (*self.pids(), *others())]
+                raise RuntimeError(f"cgroups are still there: {left}; processes: {said}")
             time.sleep(0.05)
+
+
+def _described(pid: int) -> str:
+    """A process with its name, state, parent, and what it waits for in the kernel."""
+    found = [str(pid)]
+    for name in ("stat", "wchan"):
+        with contextlib.suppress(OSError):
+            found.append(Path(f"/proc/{pid}/{name}").read_text(errors="replace").strip()[:60])
+    return " ".join(found)
 
 
 def _prepare(folder: Path, *, unified: bool) -> None:

@@ -161,7 +161,7 @@ class ControlPlane:
         command = [str(program("kubectl")), "--kubeconfig", str(self.kubeconfig), *words]
         env = {**os.environ, "HOME": str(self.home)}
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=120, check=False, cwd=self.home, env=env
+            command, input=given, capture_output=True, text=True, timeout=400, check=False, cwd=self.home, env=env
         )
         if check and done.returncode != 0:
             raise RuntimeError(f"kubectl {' '.join(words)}: {done.stderr[-2000:]}")
@@ -188,7 +188,8 @@ class ControlPlane:
         """Count the writes by `user`, by verb and resource (`pods/status` for a subresource), without refused ones."""
         assert self._audit is not None, "started without audit"
         found: collections.Counter[tuple[str, str]] = collections.Counter()
-        for line in self._audit.read_text().splitlines():
+        told, _, _ = self._audit.read_text().rpartition("\n")  # its last line may be half written
+        for line in told.splitlines():
             entry = json.loads(line)
             if entry["user"]["username"] != user or entry.get("responseStatus", {}).get("code", 0) >= 400:
                 continue

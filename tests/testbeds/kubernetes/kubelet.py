@@ -149,7 +149,7 @@ class KubeletNode:
 
     def start_kubelet(self) -> float:
         """Start the kubelet, also after a stop, and wait until its node is Ready; returns the seconds."""
-        return self.kubelet.start(self._node_ready, seconds=120)
+        return self.kubelet.start(self._node_ready, seconds=240)
 
     def restart_kubelet(self) -> float:
         """Kill the kubelet and start it again; containers run on."""

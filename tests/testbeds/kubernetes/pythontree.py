@@ -34,6 +34,8 @@ _LEFT_OUT: Final = (
     "lib2to3",
     "config-*",
 )
+_LIBRARIES: Final = ("libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libz.so.1")
+"""Libraries for modules and programs that a pod finds in storages. A thread needs the first one to end by itself."""
 _LIBRARY: Final = re.compile(r"(/\S+) \(0x")
 
 
@@ -65,8 +67,9 @@ def add_python(root: Path) -> Path:
 def runtime_tree(root: Path) -> Path:
     """The same with this Corral and the imports of it and of its object stores; `CORRAL_ENV` finds it."""
     python_tree(root)
-    for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # a thread needs it to end by itself
-        _copy(root, library)
+    for name in _LIBRARIES:
+        for library in Path("/usr/lib").glob(f"*/{name}"):
+            _copy(root, library)
     here = root / "opt" / "corral"
     copy_corral(here)
     for name in _needed(["fsspec", "s3fs"]):
