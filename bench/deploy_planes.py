@@ -87,7 +87,7 @@ class _Lab:
         from tests.deploy.cluster_on_hosts import SETTINGS
         from tests.deploy.corral_on_hosts import SECTION
         from tests.testbeds.hosts import bundle
-        from tests.testbeds.hosts.balancer import with_balancer
+        from tests.testbeds.hosts.fetched import with_balancer
 
         self.lab = lab
         self.settings = SETTINGS + SECTION + f"  address: {lab.machines.address[STAYING[0]]}\n" + _VOLUMES

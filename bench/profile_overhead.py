@@ -1,5 +1,7 @@
 """Processor time of a PyTorch training step while traces are offered but not asked for, beside a job without them.
 
+With the traces come the flight recorders, and the module by which PyTorch starts their server.
+
 Ten alternated pairs of short trainings; the figure is the median of their differences. The Python with PyTorch is named by
 $CORRAL_BENCH_PYTHON.
 """
@@ -44,14 +46,15 @@ def measure() -> dict[str, float]:
 
 
 def _seconds(*, offered: bool) -> float:
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if not offered:
-        return _trained(dict(os.environ))
-    with armed(dict(os.environ)) as env:
+        return _trained(plain)
+    with armed(plain) as env:
         return _trained(env)
 
 
 def _trained(env: dict[str, str]) -> float:
     python = os.environ.get("CORRAL_BENCH_PYTHON", sys.executable)
     words = [python, "-c", _TRAINING]
-    done = subprocess.run(words, env=env | {"PYTHONPATH": ""}, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True, timeout=300)
     return float(done.stdout.split()[-1])
