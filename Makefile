@@ -78,6 +78,7 @@ testbeds: $(VENV)/.locked
 	@$(BIN)/python -m tests.testbeds.kubernetes
 	@$(BIN)/python -m tests.testbeds.hadoop
 	@$(BIN)/python -m tests.testbeds.oidc
+	@$(BIN)/python -m tests.testbeds.vscode
 	@$(BIN)/python -m tests.testbeds.prometheus
 	@$(BIN)/python -m tests.testbeds.hosts
 	@$(BIN)/python -m tests.frameworks.environments

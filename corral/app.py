@@ -26,6 +26,7 @@ from corral.chosen_engines import (
 )
 from corral.forking import set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
+from corral.kernel.garbage import collect_rarely
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import derive_key, job_secret, mint_job_token
 from corral.own_certificate import own_certificate
@@ -80,6 +81,7 @@ def serve_control(settings: Settings) -> int:
 
 def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutine[Any, Any, None]]) -> int:
     """Run front or control; a refusal is reported to the supervisor and printed as one sentence."""
+    collect_rarely()
     logs.configure(settings.log_level)
     try:
         lifecycle.check_replicas(settings)
@@ -155,6 +157,7 @@ async def _front(settings: Settings) -> None:
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,
+        is_here=control_client.is_here,
         folder=settings.data_folder,
         code_limit=settings.code_limit_bytes,
         cache_limit=settings.cache_limit_bytes,
@@ -391,8 +394,7 @@ async def _control(settings: Settings) -> None:
         beside.append(control.estimates.run(control.ready))
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
-        if journal is not None:
-            beside.append(journal.run())
+        beside += [journal.run()] if journal is not None else []
         routes = None
         if settings.alert_actions is not None:
             from corral.control.alerts.of_files import read_routes
@@ -402,7 +404,7 @@ async def _control(settings: Settings) -> None:
         here = [each.kind.name for each in chosen if each.kind.on_this_machine]
         beside += measure(control, control_api.metrics, here, MeasureSettings.of(settings), health)
         beside += watches
-        beside += watchers(control, control_api, ReportSettings.of(settings))
+        beside += watchers(control, control_api, ReportSettings.of(settings), place, health)
         if settings.alert_rules is not None or settings.alert_actions is not None:
             from corral.control.alerts.of_files import keeper_of_files
 

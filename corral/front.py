@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import httpx2
 import uvicorn
@@ -24,6 +25,7 @@ from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.api.services.job_ports import JobPorts
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
+from corral.kernel.ids import AttemptId
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
 from corral.service.http_ticks import every_second
@@ -236,6 +238,13 @@ class ControlSocket:
             str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None
         )
 
+    async def is_here(self, attempt: AttemptId, port: int) -> bool:
+        """Whether the port of a task is one of this machine's loopback.
+
+        Raises Unavailable if no control answers, CorralError if the task does not run or was not given the port.
+        """
+        return bool(await self.request(f"/here/{quote(attempt, safe='.')}?port={port}"))
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
@@ -309,6 +318,10 @@ class LeaderClient:
         """Close the connections."""
         await self._client.aclose()
         await self._agents.aclose()
+
+    async def is_here(self, attempt: AttemptId, port: int) -> bool:
+        """Return False: the leader, and so the task, may be on another machine."""
+        return False
 
     async def _reach(self, call: Callable[[str], Awaitable[_T]]) -> _T:
         asked = await self._where()

@@ -7,7 +7,6 @@ is written for that alone, because a web framework would take more memory than t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import ipaddress
 import os
@@ -20,11 +19,13 @@ from typing import Final
 
 import structlog
 
+import corral
 from corral import logs
 from corral.devices.figures.reader import reader_finder
 from corral.devices.nvidia_clocks import MOST_SECONDS
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.metrics import agent_page
+from corral.model.metrics.agent_page import CheckTold
 from corral.model.metrics.samples import Samples
 from corral.monitor.agent.clock_fixes import PATH as FIX
 from corral.monitor.agent.clock_fixes import ClockFixes
@@ -33,6 +34,8 @@ from corral.monitor.agent.job_labels import LabelFolders
 from corral.monitor.agent.node_exporter import machine_source
 from corral.monitor.agent.rounds import Rounds, parts_of
 from corral.monitor.agent.task_names import names_in_environment
+from corral.monitor.health.check_rounds import ChecksOfNode
+from corral.runtime.platform_facts import versions_of
 from corral.service.metrics.exposition import CONTENT_TYPE, page
 from corral.service.metrics.process import ProcessFigures
 
@@ -70,6 +73,10 @@ class Options:
     amd_exporter: str = ""
     node_exporter: str = ""
     """The address of node exporter, which is read instead of the kernel's files."""
+    checks: Path | None = None
+    """The folder of check scripts; None runs none."""
+    check_seconds: float = 60.0
+    check_limit_seconds: float = 10.0
 
 
 def run(options: Options) -> int:
@@ -87,6 +94,8 @@ def run(options: Options) -> int:
         raise InvalidInput(
             "agent-without-token", "--fix-gpu-clocks needs a --token-file: only a server may ask for it."
         )
+    if options.checks is not None and not options.checks.is_dir():
+        raise InvalidInput("bad-checks", f"There is no folder {options.checks} with check scripts.")
     node = options.node or os.environ.get("NODE_NAME", "") or socket.gethostname()
     folders = LabelFolders(options.dcgm_folder, options.amd_folder)
     find = reader_finder(options.dcgm_exporter, options.amd_exporter)
@@ -103,6 +112,10 @@ async def _serve(options: Options, rounds: Rounds, node: str) -> None:
         loop.add_signal_handler(number, ended.set)
     listener = MetricsListener(rounds, options.token_file, ProcessFigures("node-agent"), node=node)
     listener.fixes = ClockFixes() if options.fix_gpu_clocks else None
+    if options.checks is not None:
+        listener.checks = ChecksOfNode(
+            options.checks, node, every=options.check_seconds, limit=options.check_limit_seconds
+        )
     await rounds.collect()
     try:
         server = await asyncio.start_server(listener.answer, options.host, options.port, limit=_MOST_HEAD)
@@ -111,14 +124,16 @@ async def _serve(options: Options, rounds: Rounds, node: str) -> None:
         raise Unavailable("agent-address", f"The agent cannot listen on {where}: {error.strerror}.") from error
     port = server.sockets[0].getsockname()[1]
     log.info("the agent runs", address=f"http://{options.host}:{port}/metrics")
-    collecting = asyncio.create_task(rounds.run())
+    running = [asyncio.create_task(rounds.run())]
+    if listener.checks is not None:
+        running.append(asyncio.create_task(listener.checks.run()))
     try:
         await ended.wait()
     finally:
         server.close()
-        collecting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await collecting
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 class MetricsListener:
@@ -129,13 +144,15 @@ class MetricsListener:
     ) -> None:
         """`process` tells what the agent itself uses; `node` is the name that `/samples` tells."""
         self._node = node
-        self._values: tuple[Samples, bytes] | None = None
+        self._values: tuple[Samples, bytes, agent_page.AgentVersions] | None = None
+        self.checks: ChecksOfNode | None = None
+        """The node's check scripts; None runs none."""
         self._rounds, self._token_file = rounds, token_file
         self._callers = 0
         self._process = process
         self.fixes: ClockFixes | None = None
         """Sets the clocks of GPUs; None if the administrator did not allow that."""
-        self._pages: dict[bool, tuple[Samples, bytes]] = {}
+        self._pages: dict[bool, tuple[Samples, tuple[CheckTold, ...], bytes]] = {}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close the connection."""
@@ -207,17 +224,30 @@ class MetricsListener:
     async def _samples(self) -> bytes:
         samples = self._rounds.samples()
         if self._values is None or self._values[0] is not samples:
-            self._values = samples, await asyncio.to_thread(agent_page.encode_values, samples)
-        return agent_page.encode_page(self._node, time.time(), self._values[1])
+            values = await asyncio.to_thread(agent_page.encode_values, samples)
+            self._values = samples, values, await asyncio.to_thread(_versions)
+        _, values, versions = self._values
+        return agent_page.encode_page(self._node, time.time(), values, self._checked(), versions)
 
     async def _page(self, *, everybody: bool) -> bytes:
-        samples = self._rounds.samples()
+        samples, checked = self._rounds.samples(), self._checked()
         made = self._pages.get(everybody)
-        if made is None or made[0] is not samples:
+        if made is None or made[0] is not samples or made[1] is not checked:
             told = samples if self._process is None else samples + self._process.samples()
-            made = samples, await asyncio.to_thread(page, told, everybody=everybody)
+            if self.checks is not None:
+                told += Samples(self.checks.values())
+            made = samples, checked, await asyncio.to_thread(page, told, everybody=everybody)
             self._pages[everybody] = made
-        return made[1]
+        return made[2]
+
+    def _checked(self) -> tuple[CheckTold, ...]:
+        return () if self.checks is None else self.checks.told
+
+
+def _versions() -> agent_page.AgentVersions:
+    kernel, runs_on = versions_of()
+    plain = (each.encode("ascii", "replace").decode() for each in runs_on)
+    return agent_page.AgentVersions(corral.__version__, kernel, tuple(plain))
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from corral.frameworks.base import Framework, Gang
-from corral.frameworks.references import host_of, port_of, secret
+from corral.frameworks.references import port_of, secret
 from corral.model.placement import TaskPlacement
 
 PORT: Final = "notebook"
@@ -39,13 +39,13 @@ class Notebook(Framework):
         return base_url(gang.job_id, str(task.key))
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """The role's own command, or JupyterLab on the task's address."""
+        """The role's own command, or JupyterLab on loopback, to which every engine connects browsers."""
         return super().command(gang, task) or (
             "jupyter",
             "lab",
             "--no-browser",
             "--allow-root",
-            f"--ServerApp.ip={host_of(task.key)}",
+            "--ServerApp.ip=127.0.0.1",
             f"--ServerApp.port={port_of(task.key, PORT)}",
             "--ServerApp.port_retries=0",
             f"--ServerApp.base_url={base_url(gang.job_id, str(task.key))}",

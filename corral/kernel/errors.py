@@ -92,3 +92,8 @@ class Unavailable(CorralError):
     def __init__(self, code: str, message: str, *, retry_after: float = 1.0, **details: object) -> None:
         super().__init__(code, message, **details)
         self.retry_after = retry_after
+
+
+def port_closed(port: int, why: str) -> Unavailable:
+    """The refusal of a port of a task at which no program listens; `why` is the operating system's reason."""
+    return Unavailable("port-closed", f"Nothing answers at port {port} of the task ({why}); is its program up?")

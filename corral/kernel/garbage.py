@@ -10,6 +10,12 @@ from contextlib import contextmanager
 
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
+_RARELY = 100
+"""How many times as many new objects a collection waits for where most of them are kept."""
+_rare_blocks: list[int] = []
+"""Within a block of `rarely_collected`, what its end sets again."""
+_usual: list[tuple[int, int, int]] = []
+"""Between `collect_rarely` and `give_back`, what the latter sets again."""
 _GROWN = 4 << 20
 """Growth in bytes above the smallest size from which the process is trimmed."""
 _WORTH = 1 << 20
@@ -36,18 +42,34 @@ def uncollected() -> Iterator[None]:
 def rarely_collected() -> Iterator[None]:
     """Collect garbage a hundred times as rarely in the block: for work that keeps most of what it makes.
 
-    The collections of a simulation of many jobs look through all of them again and again, and find next to nothing.
+    The collections of a simulation of many jobs look through all of them again and again, and find next to nothing. A
+    block within another one changes nothing: its end would be followed by a collection.
     """
+    if _rare_blocks:
+        yield
+        return
     youngest, *older = gc.get_threshold()
-    gc.set_threshold(100 * youngest, *older)
+    gc.set_threshold(_RARELY * youngest, *older)
+    _rare_blocks.append(youngest)
     try:
         yield
     finally:
+        _rare_blocks.clear()
         gc.set_threshold(youngest, *older)
+
+
+def collect_rarely() -> None:
+    """Collect garbage a hundred times as rarely until `give_back`: what a start makes is modules, which are kept."""
+    if not _usual:
+        _usual.append(gc.get_threshold())
+        youngest, *older = _usual[0]
+        gc.set_threshold(_RARELY * youngest, *older)
 
 
 def give_back() -> None:
     """Collect the garbage of a start, and return its pages to the system if the C library can."""
+    if _usual:
+        gc.set_threshold(*_usual.pop())
     gc.collect()
     _trim()
 

@@ -211,7 +211,17 @@ class Checkpoint(SpecModel):
         return value if value.startswith("/") or not value else _inside(value)
 
 
-REPORTED: Final = ("step", "steps", "progress", "throughput", "loss", "gradient_noise", "batch_size", "active")
+REPORTED: Final = (
+    "step",
+    "steps",
+    "progress",
+    "throughput",
+    "loss",
+    "gradient_noise",
+    "batch_size",
+    "active",
+    "waited",
+)
 """The values that a program may report, which are the names of a pattern's groups."""
 
 

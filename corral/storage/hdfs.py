@@ -10,9 +10,11 @@ else a ticket by the keytab `KRB5_CLIENT_KTNAME` or from the ticket cache `KRB5C
 from __future__ import annotations
 
 import getpass
+import io
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -24,6 +26,8 @@ SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs")
 _WEB_PORTS: Final = {"webhdfs": 9870, "swebhdfs": 9871}
 _ONE_NAME_NODE: Final = {"dfs.client.failover.max.attempts": "3"}
 """Without a configuration there is one NameNode and no failover, so the client must not retry for minutes."""
+_STREAMED_BYTES: Final = 2**20
+"""A read of fewer bytes opens no stream: it is one of many at other places, or of a small file."""
 _TOKEN: Final = re.compile(r"(delegation=)[^&\s\"')]+")
 """A delegation token in a URL: with Kerberos a NameNode gives one to whom it sends to a DataNode."""
 _REMOTE: Final = re.compile(r'RPCError\("[\w.$]+", "(.*)', re.DOTALL)
@@ -60,10 +64,79 @@ def _native(host: str, port: int | None) -> Any:
         def _strip_protocol(cls, path: str) -> str:
             return path
 
+        def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:  # type: ignore[override]
+            opened = super()._open(path, mode, **options)
+            return StreamedFile(opened) if mode == "rb" else opened
+
         def mv(self, path1: str, path2: str, **_: Any) -> None:
             self.client.rename(path1, path2, True)
 
+        def chmod(self, path: str, mode: int) -> None:
+            self.client.set_permission(path, mode)
+
     return Native(host or None, port, **({} if "HADOOP_CONF_DIR" in os.environ else _ONE_NAME_NODE))
+
+
+class StreamedFile(io.RawIOBase):
+    """A file of hdfs-native whose large reads, one after the other, come from one stream of the DataNode.
+
+    Each of the library's own reads is a question of its own, which took four times as long for a large file.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._at = file, 0
+        self._stream: Iterator[bytes] | None = None
+        self._rest = b""
+        """What came of the stream and was not read."""
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether `seek` works: always."""
+        return True
+
+    def tell(self) -> int:
+        """The place of the next read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Choose the place of the next read."""
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._file)}[whence]
+        if begin + offset != self._at:
+            self._at, self._stream, self._rest = begin + offset, None, b""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Read `size` bytes, fewer at the end of the file alone; without a size all that is left."""
+        left = max(0, len(self._file) - self._at)
+        size = left if size < 0 else min(size, left)
+        if self._stream is None and size < _STREAMED_BYTES:
+            found: bytes = self._file.read_range(self._at, size) if size else b""
+        else:
+            found = self._streamed(size)
+        self._at += len(found)
+        return found
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all that is left as it comes: putting it together to larger reads costs more than the rest."""
+        if self._stream is None and self._at < len(self._file):
+            self._stream = iter(self._file.read_range_stream(self._at, len(self._file) - self._at))
+        while piece := self._rest or next(self._stream or iter(()), b""):
+            self._at, self._rest = self._at + len(piece), b""
+            yield piece
+
+    def _streamed(self, size: int) -> bytes:
+        if self._stream is None:
+            self._stream = iter(self._file.read_range_stream(self._at, len(self._file) - self._at))
+        pieces, count = [self._rest], len(self._rest)
+        while count < size and (piece := next(self._stream, b"")):
+            pieces.append(piece)
+            count += len(piece)
+        found = b"".join(pieces)
+        self._rest = found[size:]
+        return found[:size] if self._rest else found
 
 
 def _web(scheme: str, host: str, port: int | None) -> Any:
@@ -117,6 +190,9 @@ def _web(scheme: str, host: str, port: int | None) -> Any:
 
         def mv(self, path1: str, path2: str, **_: Any) -> None:
             self._call("RENAME", method="put", path=path1, destination=path2, renameoptions="overwrite")
+
+        def chmod(self, path: str, mode: int) -> None:
+            super().chmod(path, f"{mode:o}")
 
     # one of a name service's own: a file system of one NameNode may be kept for the same host and port
     more = {"name_service": host} if pair else {}

@@ -51,6 +51,14 @@ class RemoteFolder:
         if found != b"corral\n":
             raise Unavailable("blob-store-unavailable", f"{self.shown} does not give back what was written there.")
 
+    async def close_to_others(self) -> None:
+        """Make the folder, and let its owner alone enter it. An object store knows no users: there nothing is done.
+
+        Raises Unavailable.
+        """
+        if not self._objects:
+            await self._do(self._close)
+
     async def put(self, name: str, source: Path) -> None:
         """Upload a local file, replacing an existing one.
 
@@ -128,6 +136,10 @@ class RemoteFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
+
+    def _close(self) -> None:
+        self._fs.makedirs(self._root, exist_ok=True)
+        self._fs.chmod(self._root, 0o700)
 
     def _put(self, name: str, source: Path) -> None:
         if self._objects:

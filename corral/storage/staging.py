@@ -16,12 +16,11 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Semaphore
 from typing import Any, NamedTuple, TextIO
-
-import fsspec
-from fsspec.core import url_to_fs
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.storage import hdfs
@@ -34,7 +33,13 @@ _CHUNK = 4 << 20
 _EVERY = 5.0
 _PART = ".corral-part"
 _AT_ONCE = 8
-"""Files that are copied at once. More did not copy faster to a NameNode and a DataNode on two cores."""
+"""Large files that are copied at once. More did not copy faster to a NameNode and a DataNode on two cores."""
+_SMALL = 1 << 20
+"""Bytes up to which a file is small."""
+_SMALL_AT_ONCE = 64
+"""Files that are copied at once. A small one mostly waits: HDFS closes it when its DataNode has told of it, and hdfs-native
+asks again after half a second.
+"""
 _SLICE = 1000
 """Files that wait for a thread at most; a tree may have millions."""
 _FEW = 8
@@ -96,12 +101,13 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
     """
     from_fs, from_root = place(source)
     to_fs, to_root = place(destination)
-    done = Done()
+    done, large = Done(), Semaphore(_AT_ONCE)
 
     def move(file: _File) -> bool:
         if _is_there(file):
             return False
-        _copy(from_fs, file.source, to_fs, file.target, size=file.size, begun=_begun(file))
+        with large if file.size > _SMALL else nullcontext():
+            _copy(from_fs, file.source, to_fs, file.target, size=file.size, begun=_begun(file))
         if keep_times:
             _keep_time(file, to_fs)
         return True
@@ -109,7 +115,7 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
     try:
         files = _files(_listing(from_fs, from_root, source), from_root, to_fs, to_root)
         total = sum(file.size for file in files)
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="staging") as threads:
+        with ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="staging") as threads:
             _make_folders(to_fs, files, threads)
             for begin in range(0, len(files), _SLICE):
                 these = files[begin : begin + _SLICE]
@@ -138,13 +144,27 @@ def place(text: str, **options: Any) -> tuple[Any, str]:
     if scheme == "file" and "://" in text and not text.startswith("file:///"):
         raise InvalidInput("bad-uri", f"{text} names a host; a file URI reads file:///absolute/path.")
     try:
-        filesystem, path = hdfs.place(text) if scheme in hdfs.SCHEMES else url_to_fs(text, **options)
+        filesystem, path = hdfs.place(text) if scheme in hdfs.SCHEMES else _opened(text, options)
     except ImportError:
         message = f"{scheme}: needs a library that is not installed here: pip install 'corral[{SCHEMES[scheme]}]'."
         raise InvalidInput("storage-library-missing", message) from None
     except Exception as error:
         raise Unavailable("storage-unavailable", f"{text} could not be opened: {words_of(error)}.") from error
     return filesystem, str(path)
+
+
+def _opened(text: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """What fsspec makes of a path or URI; it is loaded here, as a server without remote storages does without it."""
+    from fsspec.core import url_to_fs
+
+    found: tuple[Any, str] = url_to_fs(text, **options)
+    return found
+
+
+def _is_local(filesystem: Any) -> bool:
+    from fsspec.implementations.local import LocalFileSystem
+
+    return isinstance(filesystem, LocalFileSystem)
 
 
 def words_of(error: Exception) -> str:
@@ -244,7 +264,7 @@ def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, _Info]]:
 
 
 def _stays_inside(filesystem: Any, root: str, path: str) -> bool:
-    if not isinstance(filesystem, fsspec.implementations.local.LocalFileSystem):
+    if not _is_local(filesystem):
         return False
     real_root = os.path.realpath(root)
     return os.path.realpath(path).startswith(real_root.rstrip("/") + "/")
@@ -295,7 +315,8 @@ def _copy(from_fs: Any, source: str, to_fs: Any, target: str, *, size: int = 0, 
     with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
         if begun:
             reader.seek(begun)
-        while chunk := reader.read(_CHUNK):
+        large = isinstance(reader, hdfs.StreamedFile) and size > _SMALL
+        for chunk in reader.pieces() if large else iter(lambda: reader.read(_CHUNK), b""):
             writer.write(chunk)
             copied += len(chunk)
     if copied < size:
@@ -305,7 +326,7 @@ def _copy(from_fs: Any, source: str, to_fs: Any, target: str, *, size: int = 0, 
 
 def _keep_time(file: _File, to_fs: Any) -> None:
     changed = changed_at(file.info)
-    if changed is not None and isinstance(to_fs, fsspec.implementations.local.LocalFileSystem):
+    if changed is not None and _is_local(to_fs):
         os.utime(file.target, (changed, changed))
 
 

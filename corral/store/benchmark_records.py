@@ -94,11 +94,12 @@ class BenchmarkRecords(Database):
         query = select(*_COLUMNS).where(*where).order_by(*order).limit(limit)
         return await self.read(lambda reader: [Figure(*row) for row in reader.execute(query)])
 
-    async def figures_of_run(self, id: str) -> list[Figure]:
-        """All figures of a run, by node, as many as are kept at most."""
+    async def figures_of_run(self, id: str, offset: int = 0, limit: int | None = None) -> list[Figure]:
+        """The figures of a run, by node, without the first `offset`: `limit`, or as many as are kept at most."""
         order = (_figures.c.node, _figures.c.metric, _figures.c.rank)
-        query = select(*_COLUMNS).where(_figures.c.run == clean(id)).order_by(*order).limit(MOST_FIGURES)
-        return await self.read(lambda reader: [Figure(*row) for row in reader.execute(query)])
+        query = select(*_COLUMNS).where(_figures.c.run == clean(id)).order_by(*order)
+        part = query.offset(offset).limit(MOST_FIGURES if limit is None else limit)
+        return await self.read(lambda reader: [Figure(*row) for row in reader.execute(part)])
 
 
 def _known(transaction: Transaction, asked: BenchmarkRun) -> BenchmarkRun:

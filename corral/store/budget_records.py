@@ -47,6 +47,7 @@ class BudgetRecords(Database):
             write_audit(transaction, audit)
 
         await self.write(run)
+        self.admission_changed()
 
     async def remove_budget(self, kind: str, name: str, window: str, audit: AuditWrite) -> bool:
         """Remove a budget and what was added to it; False when there is none."""
@@ -59,7 +60,9 @@ class BudgetRecords(Database):
             write_audit(transaction, audit)
             return True
 
-        return await self.write(run)
+        removed = await self.write(run)
+        self.admission_changed()
+        return removed
 
     async def top_up(self, kind: str, name: str, window: str, since: float, more: TopUp, audit: AuditWrite) -> bool:
         """Add to a budget for the window that began at `since`; False when there is no such budget."""

@@ -53,7 +53,7 @@ _BLOB_TOUCH_SECONDS: Final = 3600.0
 CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
 """The setting in which control stores the container runtime of this server ("" for none)."""
 ADMISSION_SECONDS: Final = 0.5
-"""Seconds for which submissions may miss a change of queues, grants or nodes made by another process."""
+"""Seconds for which submissions may miss a change of queues, grants, budgets or nodes made by another process."""
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), func.count()).group_by(
     tables.nodes.c.engine
@@ -62,6 +62,7 @@ _KEPT: Final = select(func.coalesce(func.sum(_blobs.c.size), 0)).where(_blobs.c.
 _NODES: Final = select(tables.nodes.c.doc).order_by(tables.nodes.c.name)
 _QUEUES: Final = select(tables.queues.c.name, tables.queues.c.doc).order_by(tables.queues.c.name)
 _GRANTS: Final = select(tables.groups.c.queues)
+_BUDGETS: Final = select(tables.budgets.c.name).limit(1)
 _SETTING: Final = select(_settings.c.value).where(_settings.c.key == bindparam("k"))
 
 
@@ -138,6 +139,8 @@ class Admission(msgspec.Struct, frozen=True):
     """Parent queue by queue."""
     compile_cache: Mapping[str, tuple[str, str]] = {}
     """By queue, the default of its jobs' `compileCache` and the queue that sets it (itself or an ancestor)."""
+    has_budgets: bool = False
+    """Whether there is any budget, of a queue or a user."""
 
     def managed(self, named: Iterable[str]) -> tuple[str, ...]:
         """These queues and all of their descendants; `*` stays as it is."""
@@ -225,6 +228,7 @@ class ClusterViews(Database):
             bounded=_bounded(queues),
             most_priority=_most_priority(queues),
             compile_cache={name: said for name in queues if (said := cache_default(queues, name)) is not None},
+            has_budgets=connection.execute(_BUDGETS).first() is not None,
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:

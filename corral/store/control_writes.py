@@ -137,9 +137,9 @@ class ControlWrites(Database):
     async def load_jobs(self, jobs: Sequence[JobId]) -> list[LiveJob]:
         """Those of `jobs` that exist, live or ended, with their tasks, oldest first."""
         wanted = list(jobs)
-        return await self.read(
-            lambda connection: _load(connection, _jobs.c.id.in_(wanted), _tasks.c.job.in_(wanted)) if wanted else []
-        )
+        if not wanted:
+            return []
+        return await self.read(lambda connection: _load(connection, _jobs.c.id.in_(wanted), _tasks.c.job.in_(wanted)))
 
     async def ended_service(self, most: int) -> list[float]:
         """The device-seconds attained by those of the latest `most` ended jobs that ran, in the order of their ends."""

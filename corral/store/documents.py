@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, exists, insert, select
 
 from corral.kernel.errors import Conflict
 from corral.model.accounts import AuditWrite, QueueRecord
@@ -31,6 +31,15 @@ _JOINED: Final = select(_revisions).join(
     (_current.c.kind == _revisions.c.kind)
     & (_current.c.name == _revisions.c.name)
     & (_current.c.revision == _revisions.c.revision),
+)
+_later = _revisions.alias()
+_GONE: Final = select(_revisions).where(
+    _revisions.c.deleted.is_(True),
+    ~exists().where(
+        _later.c.kind == _revisions.c.kind,
+        _later.c.name == _revisions.c.name,
+        _later.c.revision > _revisions.c.revision,
+    ),
 )
 _THIS: Final = (_revisions.c.kind == bindparam("k"), _revisions.c.name == bindparam("n"))
 _LAST: Final = select(_revisions).where(*_THIS).order_by(_revisions.c.revision.desc()).limit(1)
@@ -91,9 +100,14 @@ class DocumentStore(Database):
 
         return await self.read(run)
 
-    async def documents(self, *, kind: str = "", limit: int = 200, after_cursor: str = "") -> Page[DocumentRevision]:
-        """One page of the current documents (of one kind, or of all), by kind and name."""
-        query = _JOINED.order_by(_revisions.c.kind, _revisions.c.name).limit(bounded(limit) + 1)
+    async def documents(
+        self, *, kind: str = "", deleted: bool = False, limit: int = 200, after_cursor: str = ""
+    ) -> Page[DocumentRevision]:
+        """One page of the current documents (of one kind, or of all), by kind and name.
+
+        `deleted`: of those that were deleted instead, each at the revision that deleted it.
+        """
+        query = (_GONE if deleted else _JOINED).order_by(_revisions.c.kind, _revisions.c.name).limit(bounded(limit) + 1)
         if kind:
             query = query.where(_revisions.c.kind == kind)
         key = read_cursor(after_cursor, (str, str))
