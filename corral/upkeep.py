@@ -194,6 +194,11 @@ def hidden_from_others(path: Path) -> Path | None:
     return None
 
 
+def closed_to_others(folder: Path) -> Path | None:
+    """The outermost folder on the way to `folder` that other accounts cannot enter; None if they reach it."""
+    return next((each for each in _ways(folder.resolve()) if not each.stat().st_mode & stat.S_IXOTH), None)
+
+
 def _ways(path: Path) -> tuple[Path, ...]:
     return *reversed(path.parents), path
 
@@ -224,6 +229,11 @@ def _folder(settings: Settings) -> Iterator[Check]:
     free = shutil.disk_usage(folder).free
     state = "bad" if free < _LOW_DISK else "good"
     yield Check("data folder", state, f"{folder}, {free / 1024**3:.1f} GiB free")
+    if os.geteuid() == 0 and (closed := closed_to_others(folder)) is not None:
+        message = (
+            f"other accounts cannot enter {closed}, so tasks of users with an account of their own cannot start here"
+        )
+        yield Check("data folder of tasks", "note", f"{message}; chmod o+x it, or choose another folder by --data")
     for sentence in few_inodes(folder):
         yield Check("inodes", "bad", sentence)
     try:
