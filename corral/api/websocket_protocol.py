@@ -8,6 +8,7 @@ messages may be larger says so by `large_messages`; then what is received of one
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -44,18 +45,29 @@ class Share(Protocol):
     def grow(self, by: int) -> None:
         """Count more. Raises TooManyRequests."""
 
-    def clear(self) -> None:
-        """Count nothing any more."""
+    def shrink(self, by: int) -> None:
+        """Count fewer."""
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
 
     _share: Share | None = None
+    _counted = 0
+    """Bytes that are counted in the share."""
+    _whole = 0
+    """Bytes of whole messages that are not passed on yet."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """What uvicorn gives its protocol."""
+        super().__init__(*args, **options)
+        self._sizes: deque[int] = deque()
+        """Those of each of these messages: the first one is the application's while `_is_in_hand`."""
+        self._is_in_hand = False
 
     def take_large(self, share: Share | None) -> None:
         """From now on take large messages, counted in a share; with None no more."""
-        self._share = share
+        self._share, self._counted = share, 0
         self.conn.max_message_size = MESSAGE_LIMIT if share is None else LARGE_MESSAGE_LIMIT
 
     def handle_connect(self, event: Request) -> None:
@@ -72,20 +84,37 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         try:
             self._share.grow(len(data))
         except TooManyRequests as error:
+            self._counted += len(data)
             self._end(_TRY_AGAIN, error.message)
             return
+        self._counted += len(data)
         super().data_received(data)
-        self._forget()
+        self._settle()
+
+    def send_receive_event_to_app(self) -> None:
+        """Let a whole message wait for the application."""
+        size, waiting = sum(map(len, self.frames)), self.queue.qsize()
+        super().send_receive_event_to_app()
+        if self.queue.qsize() > waiting:
+            self._sizes.append(size)
+            self._whole += size
 
     async def receive(self) -> ASGIReceiveEvent:
         """The next message; the one before it was passed on."""
-        self._forget()
-        return await super().receive()
+        if self._is_in_hand:
+            self._whole -= self._sizes.popleft()
+        self._is_in_hand = False
+        self._settle()
+        message = await super().receive()
+        self._is_in_hand = message["type"] == "websocket.receive"
+        return message
 
-    def _forget(self) -> None:
-        """Count nothing where nothing of a message is held."""
-        if self._share is not None and not (self.frames or self.conn.reader.buffer) and self.queue.empty():
-            self._share.clear()
+    def _settle(self) -> None:
+        """Count no more than what is held: a client that sends faster than it is read may send without end."""
+        held = self._whole + sum(map(len, self.frames)) + len(self.conn.reader.buffer)
+        if self._share is not None and self._counted > held:
+            self._share.shrink(self._counted - held)
+            self._counted = held
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message, and wait until most of it was taken: then its memory is free, too."""

@@ -6,6 +6,7 @@ one with processor cores a NUMA node; link type 11 is XGMI.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from corral.spec.link_quality import NVLINK, QUALITY, symmetric
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 FILES = ("[0-9]*/properties", "[0-9]*/name", "[0-9]*/io_links/*/properties", "[0-9]*/mem_banks/*/properties")
 """The files of a topology that are read."""
+_OF_NODE = re.compile(r"[0-9]+/properties")
 _XGMI = 11
 _HEAPS = {"1", "2"}
 """Memory bank types that count as device memory: public (1) and private (2) frame buffer."""
@@ -63,9 +65,11 @@ def described(files: Mapping[str, str]) -> DiscoveryResult:
 
 def gpu_nodes(files: Mapping[str, str]) -> list[int]:
     """Return the numbers of a topology's nodes that are GPUs, in the order of the devices. Raises ValueError."""
-    known = {path: _properties(text) for path, text in files.items() if path.endswith("/properties")}
-    found = (int(path.partition("/")[0]) for path, each in known.items() if int(each.get("simd_count", "0")))
-    return sorted(found)
+    own = [(path.partition("/")[0], _properties(text)) for path, text in files.items() if _OF_NODE.fullmatch(path)]
+    found = sorted(int(number) for number, known in own if int(known.get("simd_count", "0")))
+    if len(found) > len(set(found)):
+        raise ValueError("a node is told twice")
+    return found
 
 
 def _between(links: dict[int, tuple[int, int]], other: int, *, near: bool) -> int:

@@ -194,7 +194,8 @@ def _read(folder: int, name: str, file: _File, since: float, allowance: Allowanc
     except OSError:
         return
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_ino != file.inode:  # another one took its place
             return
         while not allowance.over:
             data = os.pread(handle, _AT_ONCE, file.at)

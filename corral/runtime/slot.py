@@ -22,7 +22,7 @@ from corral.runtime.device_probe import probe
 from corral.runtime.peers import Refused
 from corral.runtime.slot_attempt import Attempt, LostAttempt
 from corral.runtime.slot_calls import SlotCalls
-from corral.runtime.slot_session import serve_session
+from corral.runtime.slot_session import SessionEnd, serve_session
 
 _WAIT_SECONDS = 20
 """Seconds for which the server may hold the call that waits for orders."""
@@ -42,6 +42,9 @@ class Slot:
             name: LostAttempt(name, os.path.join(folder, name)) for name in os.listdir(folder)
         }
         self._sessions: set[str] = set()
+        """All that were ordered."""
+        self._open: dict[str, SessionEnd] = {}
+        """Those that are not over."""
         self._lock = threading.Lock()
         self._changed = threading.Event()
         self.released = threading.Event()
@@ -103,12 +106,25 @@ class Slot:
         attempt.start()
 
     def _open_session(self, order: Any) -> None:
-        if order["session"] in self._sessions:
+        """Begin a session, or end it: `close` is no order to begin one."""
+        name = order["session"]
+        if order.get("close"):
+            if ending := self._open.pop(name, None):
+                ending.ask()
             return
-        self._sessions.add(order["session"])
+        if name in self._sessions:
+            return
+        self._sessions.add(name)
         found = self._attempts.get(order["attempt"])
         attempt = found if isinstance(found, Attempt) else None
-        threading.Thread(target=serve_session, args=(self._calls, order, attempt), daemon=True).start()
+        ending = self._open[name] = SessionEnd()
+        threading.Thread(target=self._serve, args=(order, attempt, ending), daemon=True).start()
+
+    def _serve(self, order: Any, attempt: Attempt | None, ending: SessionEnd) -> None:
+        try:
+            serve_session(self._calls, order, attempt, ending)
+        finally:
+            self._open.pop(order["session"], None)
 
 
 def main(file: str, instance: str) -> int:

@@ -31,11 +31,53 @@ if TYPE_CHECKING:
 
 _PIECE = 64 * 1024
 _CONNECT_SECONDS = 30
+_LAST_INPUT_SECONDS = 10.0
+"""Seconds in which what a client sent is still written after it left."""
 NOT_RUNNING = 125
 """The exit code of a session whose attempt does not run, or whose command cannot be started."""
 
 
-def serve_session(calls: SlotCalls, order: dict[str, Any], attempt: Attempt | None) -> None:
+class SessionEnd:
+    """Ends a session at the server's word, also one that has not begun.
+
+    A line of input is not read while what came before it waits for a command that takes no input. What was sent before
+    is still written for `_LAST_INPUT_SECONDS`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stop: Callable[[], None] | None = None
+        self._is_due = False
+        self._timer = threading.Timer(_LAST_INPUT_SECONDS, self._end)
+        self._timer.daemon = True
+
+    def ask(self) -> None:
+        """End the session soon; no effect on one that is over. To be called once."""
+        self._timer.start()
+
+    def begin(self, stop: Callable[[], None]) -> None:
+        """Note how the session is ended from now on."""
+        with self._lock:
+            self._stop = stop
+            if self._is_due:
+                stop()
+
+    def over(self) -> None:
+        """Note that the session has ended."""
+        self._timer.cancel()
+        with self._lock:
+            self._stop = None
+
+    def _end(self) -> None:
+        with self._lock:
+            self._is_due = True
+            if self._stop is not None:
+                self._stop()
+
+
+def serve_session(
+    calls: SlotCalls, order: dict[str, Any], attempt: Attempt | None, ending: SessionEnd | None = None
+) -> None:
     """Run a session to its end."""
     with contextlib.suppress(OSError, Refused):  # the server or its client is gone: so is the session
         try:
@@ -47,9 +89,12 @@ def serve_session(calls: SlotCalls, order: dict[str, Any], attempt: Attempt | No
             return
         feeding = threading.Thread(target=_feed, args=(calls, order["session"], end), daemon=True)
         feeding.start()
+        ending = ending or SessionEnd()
+        ending.begin(end.stop)
         try:
             calls.send_output(order["session"], end.frames())
         finally:
+            ending.over()
             end.stop()
             feeding.join()  # the server ends the input with the session
             end.close()
@@ -186,15 +231,20 @@ def _feed(calls: SlotCalls, session: str, end: _End) -> None:
     with contextlib.suppress(OSError, Refused):
         for line in calls.input(session):
             said = json.loads(line)
-            if "data" in said:
-                end.write(base64.b64decode(said["data"]))
-            elif said.get("eof"):
-                end.finish()
-            elif "resize" in said:
-                end.resize(*said["resize"])
-            elif said.get("close"):
+            if said.get("close"):
                 break
+            with contextlib.suppress(OSError):  # what takes no input any more may still have output
+                _pass_on(said, end)
     end.stop()
+
+
+def _pass_on(said: dict[str, Any], end: _End) -> None:
+    if "data" in said:
+        end.write(base64.b64decode(said["data"]))
+    elif said.get("eof"):
+        end.finish()
+    elif "resize" in said:
+        end.resize(*said["resize"])
 
 
 def _code(process: subprocess.Popen[bytes]) -> int:

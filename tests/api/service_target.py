@@ -173,6 +173,16 @@ async def _begin(socket: ServerConnection) -> None:
     await asyncio.gather(sending, return_exceptions=True)
 
 
+async def _counted(socket: ServerConnection) -> int:
+    """Count the bytes that come until a text."""
+    size = 0
+    async for message in socket:
+        if isinstance(message, str):
+            break
+        size += len(message)
+    return size
+
+
 async def _echo(socket: ServerConnection) -> None:
     """A WebSocket that tells its subprotocol and its request, and then sends back what comes."""
     assert socket.request is not None
@@ -186,6 +196,8 @@ async def _echo(socket: ServerConnection) -> None:
                 await socket.send("z" * LARGE)
             elif message == "begun":
                 await _begin(socket)
+            elif message == "count":
+                await socket.send(str(await _counted(socket)))
             else:
                 await socket.send(message)
 

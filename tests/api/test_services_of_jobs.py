@@ -576,6 +576,19 @@ def test_large_messages_of_a_browser_are_passed_on_while_there_is_memory_for_the
         time.sleep(pause(begun))
 
 
+def test_a_browser_may_send_more_in_many_messages_than_there_is_memory_for(
+    visited: Visited, job: str, browser: httpx2.Client, memory: MessageMemory
+) -> None:
+    more: dict[str, Any] = {"origin": f"http://{visited.host(job)}", "subprotocols": ["chat"]}
+    with open_socket(visited, job, browser.headers["Cookie"], **more) as opened:
+        opened.recv(timeout=60)
+        opened.send("count")
+        for _ in range(400):
+            opened.send(PIECE)
+        opened.send("end")
+        assert opened.recv(timeout=60) == str(400 * len(PIECE))
+
+
 def test_a_message_of_a_browser_has_an_end(visited: Visited, job: str, browser: httpx2.Client) -> None:
     more: dict[str, Any] = {"origin": f"http://{visited.host(job)}", "subprotocols": ["chat"]}
     with open_socket(visited, job, browser.headers["Cookie"], **more) as opened:

@@ -111,3 +111,16 @@ def test_every_reference_page_is_reached_from_the_index() -> None:
 
 def _explains(text: str | None, words: int = 3) -> bool:
     return bool(text) and len(str(text).split()) >= words
+
+
+def test_every_row_of_a_table_has_the_cells_of_its_head() -> None:
+    odd = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        cells, quoted = 0, False
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            quoted ^= line.lstrip().startswith("```")
+            found = line.replace("\\|", "").count("|") if line.startswith("|") and not quoted else 0
+            if cells and found and found != cells:
+                odd.append(f"{page.relative_to(ROOT)}:{number}")
+            cells = cells if cells and found else found
+    assert not odd, "these rows belong to another table"

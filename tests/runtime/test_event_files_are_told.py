@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import threading
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from corral.api.runtime import ScalarsBody
 from corral.model.metrics import told_scalars
 from corral.monitor.series.store import OLDEST_SECONDS
-from corral.runtime import event_reports
+from corral.runtime import event_folder, event_reports
 from corral.runtime.event_folder import EventFolder
 from corral.runtime.event_reports import EventReports, NamedSource, sources_of, unseen, watch
 from corral.runtime.peers import Api, NotTaken, Refused
@@ -235,6 +236,29 @@ def test_a_sidecar_that_may_read_more_than_its_task_reads_what_everybody_may(
     (top / "runs").chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert len(told("/data/runs")) == 3, "the kernel decides"
+
+
+def test_a_file_that_takes_the_place_of_one_that_was_looked_at_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    write(tmp_path / "closed", scalars((NOW - 5, "loss", 1.0)))
+    closed = tmp_path / "closed" / NAME
+    closed.chmod(0o600)
+    write(tmp_path / "events/0/data/runs", scalars((NOW - 5, "loss", 2.0)))
+    looked_at = event_folder._state
+
+    def state(entry: os.DirEntry[str]) -> os.stat_result | None:
+        found = looked_at(entry)
+        if entry.name == NAME and closed.exists():
+            closed.rename(tmp_path / "events/0/data/runs" / NAME)
+        return found
+
+    monkeypatch.setattr(event_folder, "_state", state)
+    server = Server()
+    told = EventReports(server, ATTEMPT, sources_of(beside(tmp_path, "/data/runs")), lambda: NOW)
+    told.look()
+    assert not closed.exists() and server.told == []
 
 
 def test_a_link_in_a_mount_leads_a_sidecar_nowhere(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import queue
+import signal
 import socket
 import sys
 import threading
@@ -19,10 +20,10 @@ from typing import Any, cast
 
 import pytest
 
-from corral.runtime import slot_calls
+from corral.runtime import slot, slot_calls, slot_session
 from corral.runtime.slot_attempt import Attempt
 from corral.runtime.slot_calls import SlotCalls
-from corral.runtime.slot_session import frame, serve_session
+from corral.runtime.slot_session import SessionEnd, frame, serve_session
 from tests.reserved import free_port
 from tests.waiting import pause
 
@@ -40,6 +41,13 @@ class Server:
         """Send a line of input."""
         self._lines.put(json.dumps(told).encode())
 
+    def until_read(self) -> None:
+        """Wait until all lines were taken."""
+        begun = time.monotonic()
+        while not self._lines.empty():
+            assert time.monotonic() - begun < 60, "nothing takes them"
+            time.sleep(pause(begun))
+
     def send_output(self, _: str, frames: Iterator[bytes]) -> None:
         """Take frames; the session's end ends its input, too."""
         try:
@@ -55,13 +63,15 @@ class Server:
 
 
 @contextmanager
-def session(server: Server, folder: Path, host: str = "127.0.0.1", **order: Any) -> Iterator[threading.Thread]:
+def session(
+    server: Server, folder: Path, host: str = "127.0.0.1", ending: SessionEnd | None = None, **order: Any
+) -> Iterator[threading.Thread]:
     """A session while the block runs, after which it must have ended, with all its descriptors closed."""
     before = descriptors()
     attempt = SimpleNamespace(
         state=lambda: {"state": "running"}, environment={**os.environ, "CORRAL_HOST": host}, directory=str(folder)
     )
-    words = (cast(SlotCalls, server), {"session": "s", **order}, cast(Attempt, attempt))
+    words = (cast(SlotCalls, server), {"session": "s", **order}, cast(Attempt, attempt), ending)
     serving = threading.Thread(target=serve_session, args=words, daemon=True)
     serving.start()
     yield serving
@@ -157,3 +167,52 @@ def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     with session(server, tmp_path, argv=["nowhere"], tty=True):
         pass
     assert server.said == [frame(b"o", b"No such file or directory\n"), frame(b"x", b"125")]
+
+
+def test_a_command_that_has_closed_its_input_goes_on(tmp_path: Path) -> None:
+    server = Server()
+    script = (
+        "import os, time\nos.close(0)\nprint('closed', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.05)\nprint('end')"
+    )
+    with session(server, tmp_path, argv=[sys.executable, "-c", script], tty=False):
+        begun = time.monotonic()
+        while not server.said:
+            time.sleep(pause(begun))
+        for _ in range(3):
+            server.say(data=base64.b64encode(b"more").decode())
+        server.until_read()
+        (tmp_path / "go").touch()
+    assert b"".join(each[5:] for each in server.said[:-1]) == b"closed\nend\n" and server.said[-1] == END
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_command_that_takes_no_input_ends_with_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tty: bool
+) -> None:
+    monkeypatch.setattr(slot_session, "_LAST_INPUT_SECONDS", 0.05)
+    server, ending = Server(), SessionEnd()
+    with session(server, tmp_path, ending=ending, argv=["sleep", "1000"], tty=tty):
+        for _ in range(40):
+            server.say(data=base64.b64encode(bytes(65_536)).decode())
+        server.say(close=True)
+        ending.ask()
+    assert server.said[-1] == frame(b"x", b"%d" % (128 + signal.SIGKILL))
+
+
+def test_a_slot_ends_a_session_at_the_servers_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, asked = threading.Event(), threading.Event()
+
+    def serve(calls: object, order: dict[str, Any], attempt: object, ending: SessionEnd) -> None:
+        ending.begin(asked.set)
+        begun.set()
+        assert asked.wait(60)
+
+    monkeypatch.setattr(slot, "serve_session", serve)
+    monkeypatch.setattr(slot_session, "_LAST_INPUT_SECONDS", 0.0)
+    one = slot.Slot(cast(SlotCalls, Server()), str(tmp_path), [], [])
+    one._open_session({"session": "s", "attempt": "a", "argv": ["sh"]})
+    assert begun.wait(60) and not asked.is_set()
+    for _ in range(2):
+        one._open_session({"session": "s", "attempt": "a", "close": True})
+    assert asked.wait(60)

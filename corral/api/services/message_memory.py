@@ -62,6 +62,13 @@ class MessageShare:
         self._memory.change(self._user, counted - self._counted)
         self._counted = counted
 
+    def shrink(self, by: int) -> None:
+        """Hold fewer bytes: some were passed on."""
+        self._size -= by
+        counted = max(0, self._size - _FREE)
+        self._memory.change(self._user, counted - self._counted)
+        self._counted = counted
+
     def clear(self) -> None:
         """Hold nothing: the message was passed on."""
         self._memory.change(self._user, -self._counted)

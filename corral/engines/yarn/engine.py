@@ -431,9 +431,14 @@ class YarnEngine:
         raise NotFound("not-running", f"{attempt} is not running on this cluster.")
 
     def _open_session(self, attempt: AttemptId, slot: Slot, order: dict[str, Any]) -> ExecSession:
-        session = self._sessions.open(secrets.token_hex(16), slot.key, order.get("port", 0))
-        slot.sessions.append({"session": session.id, "attempt": attempt, **order})
-        slot.wake.set()
+        name = secrets.token_hex(16)
+
+        def tell(**more: Any) -> None:
+            slot.sessions.append({"session": name, "attempt": attempt, **more})
+            slot.wake.set()
+
+        session = self._sessions.open(name, slot.key, order.get("port", 0), lambda: tell(close=True))
+        tell(**order)
         return session
 
     def _slot(self, token: str) -> Slot:

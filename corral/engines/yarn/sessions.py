@@ -7,7 +7,7 @@ import base64
 import json
 import os
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput, NotFound, port_closed
@@ -23,8 +23,12 @@ LOST: Final = 255
 class SlotSession:
     """One session: the engine's `ExecSession`, and the two streams of its slot."""
 
-    def __init__(self, identifier: str, slot: str, port: int = 0) -> None:
-        """`slot` is the key of the slot that it runs in; `port` that of a connection."""
+    def __init__(self, identifier: str, slot: str, port: int = 0, order_end: Callable[[], None] = lambda: None) -> None:
+        """`slot` is the key of the slot that it runs in; `port` that of a connection.
+
+        `order_end` has the slot end it, whatever input is on its way there.
+        """
+        self._order_end = order_end
         self.id, self.slot, self._port = identifier, slot, port
         self._error = 0
         """The system's error with which the port refused the connection."""
@@ -67,6 +71,7 @@ class SlotSession:
             if self._input.full():  # it takes no more input
                 _drain(self._input)
             await self._say({"close": True})
+            self._order_end()
 
     # ---- for the slot
 
@@ -125,9 +130,11 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, SlotSession] = {}
 
-    def open(self, identifier: str, slot: str, port: int = 0) -> SlotSession:
+    def open(
+        self, identifier: str, slot: str, port: int = 0, order_end: Callable[[], None] = lambda: None
+    ) -> SlotSession:
         """Open a session in a slot: a connection to a port, or a command."""
-        session = self._open[identifier] = SlotSession(identifier, slot, port)
+        session = self._open[identifier] = SlotSession(identifier, slot, port, order_end)
         session._code.add_done_callback(lambda _: self._open.pop(identifier, None) and None)
         return session
 

@@ -66,6 +66,8 @@ _MOUNTS: Final = "mounts"
 """The one source of all mounts of a node: one server, or its network, often has several of them."""
 _MOST_NAMED: Final = 3
 """Devices or mounts that one reason names."""
+_MOST_COUNTED: Final = 1e9
+"""The most by which a counter grows: an agent may tell any number, and a sentence has few letters for it."""
 _MOST_WATCHED: Final = 100_000
 """Series that are remembered."""
 
@@ -242,7 +244,7 @@ class FigureSigns:
             counts.append((now, value.value))
         while len(counts) > 1 and counts[0][0] < now - seconds:
             counts.popleft()
-        return value.value - counts[0][1]
+        return min(value.value - counts[0][1], _MOST_COUNTED)
 
     def _key(self, node: str, value: Value, now: float) -> Key:
         key = node, value.family, value.labels

@@ -38,6 +38,9 @@ async def ask(target: Target, token: str, seconds: float = SECONDS) -> bytes:
     Raises Unavailable, with one sentence, if it does not answer in time and as agents do.
     """
     status, body = await _answer(target, token, "GET", PATH, MOST_BYTES, seconds)
+    if status == 401 and target.address.engine:
+        message = "It does not know the token that the server gave it: does another program listen at its port?"
+        raise Unavailable("agent-refuses", message)
     if status == 401:
         raise Unavailable("agent-refuses", "It does not know the token of the server's `agents_token_file`.")
     if status != 200:

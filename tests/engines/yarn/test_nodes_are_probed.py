@@ -222,11 +222,18 @@ GPU = "simd_count 304\nunique_id 255\n"
             "0/io_links/0/properties": f"type 11\nnode_to 1\nweight -{'9' * 40}\n",
         },
         {f"{number}/properties": GPU for number in range(300)},
+        {"0/properties": GPU, "00/properties": GPU},
     ],
 )
 def test_a_topology_that_no_driver_tells_is_refused(files: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="AMD's driver"):
         probed_node(ProbeReport(vendor="amd", files=files), 0.0)
+
+
+def test_only_the_properties_of_a_node_say_that_it_is_a_gpu() -> None:
+    bank = "heap_type 1\nsize_in_bytes 4096\nsimd_count 1\n"
+    files = {"0/properties": GPU, "0/mem_banks/0/properties": bank}
+    assert [each.memory_bytes for each in probed_node(ProbeReport(vendor="amd", files=files), 0.0).devices] == [4096]
 
 
 @pytest.mark.parametrize(

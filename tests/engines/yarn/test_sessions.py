@@ -48,12 +48,17 @@ async def test_output_for_a_client_that_has_left_is_taken_and_dropped() -> None:
 
 
 async def test_a_command_that_takes_no_input_is_still_ended_with_its_client() -> None:
-    session = Sessions().open("a", "slot")
+    ordered: list[str] = []
+    session = Sessions().open("a", "slot", order_end=lambda: ordered.append("end"))
     for number in range(64):
         await session.send(b"%d" % number)
     async with asyncio.timeout(60):
         await session.close()
         assert json.loads(await anext(session.input_lines())) == {"close": True}
+    assert ordered == ["end"], "the line may wait behind input that the slot cannot write"
+    await session.take_output(frame(b"x", b"0"))
+    await session.close()
+    assert ordered == ["end"]
 
 
 async def test_what_was_sent_before_a_client_left_is_still_written() -> None:

@@ -174,6 +174,28 @@ def test_many_errors_on_pcie_that_the_kernel_counted_are_a_sign_and_a_few_are_no
     assert sign.reason == f"the kernel counted 81 {severity} errors of device 3 on PCI Express within 10m"
 
 
+@pytest.mark.parametrize(
+    ("family", "labels"),
+    [
+        (DeviceMetric.PCIE_ERRORS, (*NPU, "fatal")),
+        (DeviceMetric.ECC, (*NPU, "uncorrected")),
+        (DeviceMetric.REPLAYS, NPU),
+        (NodeMetric.DISK_ERRORS, ("sda1", "file-system")),
+    ],
+)
+def test_numbers_beyond_all_counters_keep_no_other_sign_from_being_seen(family: str, labels: tuple[str, ...]) -> None:
+    signs = FigureSigns()
+
+    def look(count: float, now: float) -> list[Sign]:
+        told = Figures(Samples((Value(family, labels, count),)))
+        return list(signs.look({"far/n1": told, "far/n2": told}, now))
+
+    assert look(-1e308, T0) == []
+    found = look(1e308, T0 + 30)
+    assert {each.node for each in found} == {"far/n1", "far/n2"}
+    assert all(len(each.reason) < 200 for each in found)
+
+
 def test_one_fatal_error_on_pcie_is_a_sign() -> None:
     watched = Watched()
     assert watched.look(Value(DeviceMetric.PCIE_ERRORS, (*NPU, "fatal"), 2.0)) == [], "of a time before the first look"

@@ -113,6 +113,13 @@ async def test_an_answer_that_is_none_is_refused_in_a_sentence(name: str) -> Non
     assert "s3cret" not in refused.value.message and refused.value.message.endswith(".")
 
 
+async def test_a_refused_token_is_told_as_whose_it_is() -> None:
+    async with at(answering(whole(b"no", "HTTP/1.1 401 "))) as address:
+        for asked, said in ((address, "`agents_token_file`"), (address._replace(engine="yarn"), "another program")):
+            with pytest.raises(Unavailable, match=said):
+                await ask(Target(asked, asked.host), "s3cret", _HANG)
+
+
 async def test_an_agent_that_does_not_answer_or_is_not_there_is_given_up() -> None:
     async with at(silent) as address:
         with pytest.raises(Unavailable, match=r"did not answer within 0.05 s"):

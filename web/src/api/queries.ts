@@ -273,8 +273,7 @@ export const queue = (name: string) =>
     queryFn: ({ signal }) => call<Queue>(`/queues/${part(name)}`, { signal }),
   });
 
-/** Under `configuration`, which a change of any document marks stale. */
-/** The documents in force, or those that were deleted. */
+/** The documents in force, or those that were deleted; under `configuration`, which a change of any document marks stale. */
 export const documents = (deleted = false) =>
   infiniteQueryOptions({
     queryKey: ['configuration', 'list', deleted],
