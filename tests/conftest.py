@@ -107,7 +107,14 @@ KEPT_VARIABLES = {"CORRAL_CACHE", "CORRAL_DATA"}
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_clients() -> None:
-    """Give every HTTP call of a test two minutes; httpx2's default of five seconds is too short on a busy machine."""
+    """Give every HTTP call of a test two minutes, and every WebSocket the same to open.
+
+    The defaults of five and ten seconds are too short on a busy machine.
+    """
+    from websockets.sync.client import connect
+
+    assert connect.__kwdefaults__["open_timeout"] == 10
+    connect.__kwdefaults__["open_timeout"] = 120
     calls = (httpx2.request, httpx2.stream, httpx2.get, httpx2.head, httpx2.options, httpx2.post, httpx2.put)
     for call in (httpx2.Client.__init__, httpx2.AsyncClient.__init__, *calls, httpx2.patch, httpx2.delete):
         defaults = inspect.unwrap(call).__kwdefaults__

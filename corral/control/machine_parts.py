@@ -37,27 +37,30 @@ def _machine() -> ServerPart:
 
 async def _containers(program: str) -> ServerPart:
     name = Path(program).name
-    said = ""
     try:
-        asked = await asyncio.create_subprocess_exec(
-            program, "version", "--format", "{{.Server.Version}}",
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-    except OSError:
+        async with asyncio.timeout(_MOST_SECONDS):  # its start included: on a busy machine that alone can take as long
+            code, told = await _answer_of(program)
+    except (OSError, TimeoutError):
         return _silent(name)
+    said = told.decode(errors="replace").strip()
+    if code != 0 or not said.isprintable() or not 0 < len(said) <= _MOST_VERSION:
+        return _silent(name)
+    return ServerPart("containers", name, OK, said)
+
+
+async def _answer_of(program: str) -> tuple[int | None, bytes]:
+    """Exit code and output of the program that tells its server's version. Raises OSError."""
+    asked = await asyncio.create_subprocess_exec(
+        program, "version", "--format", "{{.Server.Version}}",
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
     try:
-        async with asyncio.timeout(_MOST_SECONDS):
-            told, _ = await asked.communicate()
-            said = told.decode(errors="replace").strip()
-    except TimeoutError:
-        pass
+        told, _ = await asked.communicate()
     finally:  # also where nobody waits for the answer any more
         if asked.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 asked.kill()
-    if asked.returncode != 0 or not said.isprintable() or not 0 < len(said) <= _MOST_VERSION:
-        return _silent(name)
-    return ServerPart("containers", name, OK, said)
+    return asked.returncode, told
 
 
 def _silent(name: str) -> ServerPart:

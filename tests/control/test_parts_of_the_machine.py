@@ -124,6 +124,18 @@ async def test_a_container_program_is_ended_where_no_answer_is_wanted_any_more(
             await asyncio.sleep(0.02)
 
 
+async def test_a_container_program_that_is_not_started_in_time_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stands(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", stands)
+    async with asyncio.timeout(60):
+        _, part = await machine_parts(program(tmp_path, "echo 24.0.7"), ())
+    assert part.state == "away"
+
+
 async def test_a_container_program_that_is_gone_is_away(tmp_path: Path) -> None:
     _, part = await machine_parts(str(tmp_path / "docker"), ())
     assert part.state == "away"

@@ -41,12 +41,12 @@ def read(address: str) -> bytes:
 def visit(server: str, address: str) -> httpx2.Client:
     """A browser at the service that a one-time address opens; names below `localhost` need no resolver here."""
     host = urlsplit(address).netloc
-    with httpx2.Client(base_url=server, headers={"Host": host}, timeout=60, trust_env=False) as stranger:
+    with httpx2.Client(base_url=server, headers={"Host": host}, timeout=240, trust_env=False) as stranger:
         opened = stranger.get(address.partition(host)[2])
     assert opened.status_code == 303, opened.text
     cookie = opened.headers["set-cookie"].partition(";")[0]
     base = f"{server}{opened.headers['location']}"
-    return httpx2.Client(base_url=base, headers={"Host": host, "Cookie": cookie}, timeout=60, trust_env=False)
+    return httpx2.Client(base_url=base, headers={"Host": host, "Cookie": cookie}, timeout=240, trust_env=False)
 
 
 def open_socket(browser: httpx2.Client, path: str) -> ClientConnection:
@@ -59,4 +59,5 @@ def open_socket(browser: httpx2.Client, path: str) -> ClientConnection:
         origin=Origin(f"http://{host}"),
         additional_headers={"Cookie": browser.headers["Cookie"]},
         proxy=None,
+        ping_interval=None,  # a service of a test may take a ping for a message
     )

@@ -86,16 +86,15 @@ def _has_measured_its_network(platform: Platform, job: str) -> None:
 
 def _is_traced(platform: Platform, name: str) -> None:
     begun = time.monotonic()
-    while True:  # on a busy machine a process may not get to write its trace in time, which is told; it is asked again
+    while True:  # on a busy machine a process may not get to write its trace in time, or make no step in it; ask again
         done = platform.run("profile", name, "--all", "--what", "torch", "--duration", "1s", "-o", "json")
         facts = json.loads(done.stdout)
-        late = [each for each in facts["problems"] if "did not write its trace within" in str(each)]
-        if not late or time.monotonic() - begun > _PATIENCE:
+        whole = not facts["problems"] and all(each["communication"] > 0 for each in facts["reports"])
+        if whole or time.monotonic() - begun > _PATIENCE:
             break
-    assert facts["problems"] == [], f"{done.stderr}{platform.log(name)}"
+    assert whole, f"{facts}\n{done.stderr}{platform.log(name)}"
     assert sorted(each["rank"].split()[0] for each in facts["reports"]) == ["worker-0", "worker-1"]
     for each in facts["reports"]:
-        assert each["communication"] > 0, each
         assert any("all_reduce" in one["name"] for one in each["collectives"])
 
 
@@ -117,7 +116,7 @@ def _hangs(platform: Platform, job: str) -> None:
         assert time.monotonic() - begun < _PATIENCE, f"{platform.client.job_hangs(job)}\n{platform.log(job)}"
         time.sleep(pause(begun, most=1.0))
         items = platform.client.job_hangs(job)["items"]
-        found = next((each for each in items if each["odd"] == ["worker-1"]), None)
+        found = next((each for each in items if each["odd"] == ["worker-1"] and "load_shard" in each["place"]), None)
     assert found["collective"] == "all_reduce", found
     assert found["place"].startswith("load_shard ("), found
     assert found["why"].startswith("worker-1 ") and "all_reduce" in found["why"], found

@@ -44,7 +44,7 @@ async def test_a_task_and_its_sessions_have_the_groups_of_its_devices(
     session = await local.engine.exec(attempt(), ["id", "-G"], tty=False)
     assert await anext(session.output()) == f"{UID} 1105 1106\n".encode()
     await session.close()
-    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.engine.stop(attempt(), grace_seconds=60)
     assert (await local.exited(attempt())).code == 143
 
 

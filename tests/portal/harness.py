@@ -24,7 +24,7 @@ NAMED = "corral.test"
 """A name of this machine, in the browser alone, that is none of loopback."""
 Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
-TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+TICKING = "i=0; while [ $i -lt 6000 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
 
 
 class Served(Protocol):

@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -15,7 +16,9 @@ from tests.portal import browsers
 from tests.portal.harness import Served, open_context
 from tests.waiting import pause
 
-_ECHOED = """(text) => new Promise((done) => {
+LOADED: Final = 240_000
+"""Milliseconds for a large page of a service, such as an editor's, whose programs of many megabytes come through Corral."""
+_ECHOED: Final = """(text) => new Promise((done) => {
   const made = new WebSocket(location.href.replace('http', 'ws') + 'socket');
   made.onopen = () => made.send(text);
   made.onmessage = (event) => done(event.data);
@@ -58,13 +61,13 @@ def shows_a_page_whose_socket_echoes(tab: Page, address: str) -> None:
 
 def shows_a_folder_to_edit(tab: Page, address: str, file: str) -> None:
     """Check the tab of VS Code: it names the file of the task, which it reads over a WebSocket."""
-    expect(tab.get_by_role("treeitem", name=file)).to_be_visible()
+    expect(tab.get_by_role("treeitem", name=file)).to_be_visible(timeout=LOADED)
     assert tab.url.startswith(f"http://{address}?folder=/"), tab.url
 
 
 def runs(page: Page, count: int) -> list[str]:
     """The runs that TensorBoard has read, once it has read so many."""
-    expect(page).to_have_title("TensorBoard")
+    expect(page).to_have_title("TensorBoard", timeout=LOADED)
     base = re.split(r"[?#]", page.url)[0].rstrip("/")  # TensorBoard writes its settings behind its address
     begun = time.monotonic()
     while len(found := page.evaluate("async (url) => (await fetch(url)).json()", f"{base}/data/runs")) < count:

@@ -17,7 +17,7 @@ from tests.portal.harness import Portal, open_context
 from tests.testbeds.vscode import packages
 from tests.waiting import pause
 
-pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
 
 FILE = "loss = 1.0\n"
 
@@ -62,9 +62,9 @@ def test_a_file_of_the_task_is_edited_in_a_browser(window: BrowserContext, porta
     host = f"{job}.localhost:{portal.url.rpartition(':')[2]}"
     base = f"{host}/proxy/{job}/worker-0/editor/"
     expect(tab).to_have_url(re.compile(rf"^http://{re.escape(base)}\?folder=/.+/work$"))
-    tab.get_by_role("treeitem", name="train.py").dblclick()
+    tab.get_by_role("treeitem", name="train.py").dblclick(timeout=service_pages.LOADED)
     lines = tab.locator(".editor-instance .view-lines")
-    expect(lines).to_contain_text("loss = 1.0")
+    expect(lines).to_contain_text("loss = 1.0", timeout=service_pages.LOADED)
     lines.click()
     tab.keyboard.press("Control+End")
     tab.keyboard.type("steps = 20")

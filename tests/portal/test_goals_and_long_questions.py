@@ -117,9 +117,8 @@ def test_arrivals_and_seeds_are_asked_for(page: Page, portal: Portal) -> None:
     assert (sent["seeds"], sent["seed"], sent["arrivals"]) == (5, 3, "last-week")
     assert asked.value.header_value("prefer") == "respond-async"
     # This server may be too young for arrivals; then it says so.
-    expect(
-        page.get_by_text(re.compile(r"no whole hour from which arrivals|other jobs arrive, as in")).first
-    ).to_be_visible()
+    said = page.get_by_text(re.compile(r"no whole hour from which arrivals|other jobs arrive, as in"))
+    expect(said.first).to_be_visible(timeout=ANSWERED)
 
 
 def test_a_long_question_shows_its_progress_and_is_cancelled(page: Page, portal: Portal, watch: Watch) -> None:

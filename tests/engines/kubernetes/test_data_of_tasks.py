@@ -230,6 +230,7 @@ def installed(server: WithData) -> Iterator[list[dict[str, str]]]:
 
 
 @pytest.mark.frameworks
+@pytest.mark.timeout(900)
 def test_the_buttons_of_a_job_open_the_services_of_a_pod_in_a_browser(
     server: WithData, here: dict[str, Any], installed: list[dict[str, str]]
 ) -> None:
@@ -250,6 +251,7 @@ def test_the_buttons_of_a_job_open_the_services_of_a_pod_in_a_browser(
 
 
 @pytest.mark.frameworks
+@pytest.mark.timeout(900)
 def test_a_notebook_in_a_pod_is_opened_and_tells_that_somebody_works_in_it(
     server: WithData, here: dict[str, Any], installed: list[dict[str, str]]
 ) -> None:

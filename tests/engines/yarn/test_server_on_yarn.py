@@ -195,6 +195,7 @@ def test_a_service_of_a_container_is_opened_in_the_browser_until_its_job_ends(se
 
 
 @pytest.mark.frameworks
+@pytest.mark.timeout(900)
 def test_the_buttons_of_a_job_open_the_services_of_a_container_in_a_browser(server: OnYarn) -> None:
     if reason := packages.missing():
         pytest.fail(reason) if IN_CI else pytest.skip(reason)
@@ -344,6 +345,7 @@ def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
 
 
 @pytest.mark.frameworks
+@pytest.mark.timeout(900)
 def test_why_a_gang_is_slow_is_told_and_nodes_are_measured(server: OnYarn, tmp_path: Path) -> None:
     hang = tmp_path / "hang"
     role = {"resources": {"cpu": "1", "memory": "512Mi"}}

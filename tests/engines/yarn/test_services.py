@@ -107,6 +107,7 @@ async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attem
         await until(lambda: not apps(place))
 
 
+@pytest.mark.timeout(900)
 async def test_what_yarn_does_not_give_to_a_part_of_a_gang_in_time_is_given_back_and_the_rest_runs_on(
     places: Places,
 ) -> None:
