@@ -15,7 +15,7 @@ from corral.engines.yarn.attempt_events import AttemptEvents
 from corral.engines.yarn.inventory import NodeFacts
 from corral.engines.yarn.records import BURIED, AttemptRecords, Holder
 from corral.engines.yarn.service_spec import SlotShape, component_name, service_name
-from corral.engines.yarn.services import Services
+from corral.engines.yarn.services import Known, Services
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.shared import IDLE_SECONDS, MOST_RETURNED, is_shared, shapes_of_all_nodes
 from corral.engines.yarn.slot_grants import SlotGrants
@@ -34,8 +34,8 @@ _AGAIN_SECONDS: Final = 60.0
 _ENDED_SECONDS: Final = 10.0
 """Seconds between two looks whether a service from which a container is awaited has ended."""
 _NAME_SECONDS: Final = 15.0
-"""Seconds after which a name that YARN refuses and does not list is that of a deleted service. Before, an earlier server
-may have asked for the service, and YARN is making it: a second one would leave the first without anybody to end it.
+"""Seconds after which a name that YARN refuses, and neither lists nor describes, is that of a deleted service. Before, an
+earlier server may have asked for the service, and YARN is making it: a second one would leave the first without an owner.
 """
 _PROLONG_PARTS: Final = 4
 """A service is prolonged when this part of its lifetime has passed."""
@@ -239,15 +239,34 @@ class JobLoops:
         except Conflict:
             there = await self._services.find(service.name)
             if there is None:
-                if _now() - self._refused.setdefault(service.name, _now()) > _NAME_SECONDS:
-                    self._numbers[job] = number
-                    del self._refused[service.name]
-                raise Unavailable("service-name-taken", f"YARN still keeps the name {service.name}.") from None
+                raise await self._name_taken(job, number, service) from None
             service = there
         self._numbers[job] = number
         self._refused.pop(service.name, None)
         service.busy_at = _now()
         self._table.services[service.name] = service
+
+    async def _name_taken(self, job: JobId, number: int, service: Service) -> Unavailable:
+        """Why a service is waited for whose name YARN refuses and does not list; a dead one's name is given up.
+
+        One that YARN describes is being made. A second one would leave it without an owner, so it is waited for while
+        an attempt may wait for a container, and deleted then.
+        """
+        waited = _now() - self._refused.setdefault(service.name, _now())
+        known = await self._services.known(service)
+        if known is Known.NOTHING:
+            is_dead = waited > _NAME_SECONDS
+            message = f"YARN still keeps the name {service.name}."
+        else:
+            is_dead = known is Known.ENDED or (known is Known.ASKED_FOR and waited > self._settings.start_seconds)
+            message = f"YARN has the service {service.name} and does not list it yet; it is not asked for a second one."
+        if is_dead:
+            if known is not Known.NOTHING:
+                await self._services.delete(service)
+            self._numbers[job] = number
+            del self._refused[service.name]
+            message = f"YARN keeps the name {service.name} of a service that has ended; another one is asked for."
+        return Unavailable("service-name-taken", message)
 
     async def _give_back(self, job: JobId) -> None:
         """Prolong the services that are needed, and give back the containers and services that are not."""

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import tempfile
 from collections.abc import Collection, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote
@@ -111,6 +112,19 @@ class _Told(msgspec.Struct, frozen=True):
     state: str = ""
 
 
+class Known(Enum):
+    """What YARN knows of the name of a service that it does not list as live."""
+
+    NOTHING = "nothing"
+    """It has no description: the service was deleted."""
+    ASKED_FOR = "asked for"
+    """It has a description and no application yet: it is making the service."""
+    LIVE = "live"
+    """Its application lives, and the list is late."""
+    ENDED = "ended"
+    """Its application has ended, and its description was not deleted."""
+
+
 class Services:
     """The services of one server in one cluster."""
 
@@ -191,6 +205,15 @@ class Services:
         if told is None:
             raise Unavailable("service-awaited", f"YARN lists the service {name} and does not describe it yet.")
         return _service(app, told, self._settings)
+
+    async def known(self, service: Service) -> Known:
+        """What YARN knows of the name of a service. Raises Unavailable when it cannot say."""
+        told = await self._told(service.name, service.user)
+        if told is None:
+            return Known.NOTHING
+        if not told.state:
+            return Known.ASKED_FOR
+        return Known.ENDED if told.state in _ENDED_SERVICE else Known.LIVE
 
     async def _live_apps(self) -> list[_App]:
         """The applications of this server's services that have not ended."""
