@@ -69,6 +69,8 @@ class JobLoops:
         """The number of the last service of a job: YARN frees a deleted name only after a while."""
         self._refused: dict[str, float] = {}
         """By name that YARN refuses and does not list, since when."""
+        self._causes: dict[JobId, str] = {}
+        """By job why the services that it waits for give no containers, as far as is known."""
         self._over: set[JobId] = set()
         """Jobs that need their services no more."""
 
@@ -109,7 +111,8 @@ class JobLoops:
                 trouble = await self._assign(job)
                 await self._drop_ended(job)
                 await self._ask_for_containers(job)
-                self._note(job, trouble)
+                cause = self._causes.get(job, "")
+                self._note(job, trouble or (Unavailable("container-fails", cause) if cause else None))
             except CorralError as error:
                 _log.warning("job %s gets no containers: %s", job, error.message)
                 self._note(job, error)
@@ -120,6 +123,7 @@ class JobLoops:
             self._give_up_waiting(job)
             if self._is_done(job):
                 self._bells.pop(job, None)
+                self._causes.pop(job, None)
                 self._over.discard(job)
                 return
             try:
@@ -176,18 +180,32 @@ class JobLoops:
             attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
             attempt.assigned.set()
             slot.wake.set()
+            self._causes.pop(job, None)
         return trouble
 
     async def _drop_ended(self, job: JobId) -> None:
-        """End services that will give no container: their master failed too often, or somebody killed them."""
+        """End services that will give no container: their master failed too often, or somebody killed them.
+
+        Of those that live, keep why they give none, such as a file that no NodeManager can fetch.
+        """
         now, awaited = _now(), {each.shape for each in self._table.pending(job)}
         for service in self._table.services_of(job):
             if now - service.looked_at < _ENDED_SECONDS or awaited.isdisjoint(service.components.values()):
                 continue
             is_new, service.looked_at = service.looked_at < 0, now
-            if not is_new and await self._services.has_ended(service):
+            if is_new:
+                continue
+            look = await self._services.look(service)
+            self._keep_cause(service, look.trouble)
+            if look.is_over:
                 _log.warning("service %s of job %s has ended; another one is made", service.name, job)
                 await self._delete(service)
+
+    def _keep_cause(self, service: Service, cause: str) -> None:
+        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more."""
+        if cause and cause != self._causes.get(service.job):
+            _log.warning("service %s gives no containers: %s", service.name, cause)
+        self._causes[service.job] = cause
 
     async def _ask_for_containers(self, job: JobId) -> None:
         pending: dict[SlotShape, list[Attempt]] = {}
@@ -276,6 +294,8 @@ class JobLoops:
                 service.busy_at = now
             patience = 0.0 if job in self._over else self._settings.idle_seconds
             if service.ending or now - service.busy_at > patience:
+                if service.ending and self._table.pending(job):
+                    self._keep_cause(service, await self._services.end_of(service))
                 await self._delete(service)
                 continue
             if now - service.prolonged_at > self._settings.lifetime_seconds / _PROLONG_PARTS:

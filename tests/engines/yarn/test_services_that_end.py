@@ -13,7 +13,7 @@ from corral.engines.yarn import job_loops
 from corral.engines.yarn.job_loops import JobLoops
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import shape_of
-from corral.engines.yarn.services import Known
+from corral.engines.yarn.services import Known, Look
 from corral.engines.yarn.shared import MOST_RETURNED
 from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable
 from corral.kernel.errors import Conflict
@@ -36,6 +36,8 @@ class Made:
         """The service whose name is refused, because an earlier server asked for it or has deleted it."""
         self.lists_after = inf
         """How often it is refused before it is listed."""
+        self.trouble = ""
+        """Why services give no containers."""
         self.known_as = Known.NOTHING
         """What YARN knows of it before."""
 
@@ -52,8 +54,11 @@ class Made:
     async def known(self, service: Service) -> Known:
         return self.known_as
 
-    async def has_ended(self, service: Service) -> bool:
-        return service.name in self.over
+    async def look(self, service: Service) -> Look:
+        return Look(service.name in self.over, self.trouble)
+
+    async def end_of(self, service: Service) -> str:
+        return self.trouble
 
     async def delete(self, service: Service) -> None:
         self.deleted.append(service.name)
@@ -65,6 +70,7 @@ def waits(
     shared: str = "",
     there: Service | None = None,
     start_seconds: float = 120.0,
+    events: Any = None,
 ) -> tuple[SlotTable, asyncio.Task[None]]:
     """An attempt that waits for a container, and the loop of its job, or of a `shared` owner that has a service."""
     for name in ("_ENDED_SECONDS", "_SETTLE_SECONDS", "_LOOK_SECONDS"):
@@ -78,7 +84,7 @@ def waits(
         table,
         services,  # type: ignore[arg-type]
         unused,  # type: ignore[arg-type]
-        unused,  # type: ignore[arg-type]
+        events,
         unused,  # type: ignore[arg-type]
         lambda slot: None,
         lambda work: running.append(asyncio.ensure_future(work)),
@@ -149,7 +155,11 @@ async def test_a_service_that_yarn_describes_and_lists_late_gets_no_second_one_b
     monkeypatch: pytest.MonkeyPatch, known: Known
 ) -> None:
     services = Made()
-    services.keeps, services.lists_after, services.known_as = Service("corral-s-1", JOB, "ada", "default", {}, {}), 6, known
+    services.keeps, services.lists_after, services.known_as = (
+        Service("corral-s-1", JOB, "ada", "default", {}, {}),
+        6,
+        known,
+    )
     monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
     monkeypatch.setattr(job_loops, "_NAME_SECONDS", 0.0)
     table, loop = waits(services, monkeypatch)
