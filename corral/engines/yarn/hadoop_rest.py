@@ -103,9 +103,10 @@ class HadoopRest:
         place = await self.ask("GET", path, user=user, op="OPEN", noredirect="true")
         try:
             where = msgspec.convert(place, _Place).location
-            answer = await self._answer("GET", where)
         except msgspec.ValidationError:
             raise Unavailable("hadoop-answer", f"The {self._name} does not say where {path} is to be read.") from None
+        try:
+            answer = await self._answer("GET", where)
         except (TimeoutError, httpx2.HTTPError) as error:
             raise _silent(where, path, error) from error
         _check(self._name, path, answer)
