@@ -129,7 +129,14 @@ class _Told(msgspec.Struct, frozen=True):
 
     components: tuple[_Component, ...] = ()
     state: str = ""
+    id: str | None = None
+    """Its application; None while YARN has not submitted one, although it calls such a service STOPPED."""
     configuration: _Configuration | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it had an application, which has ended."""
+        return bool(self.id) and self.state in _ENDED_SERVICE
 
 
 class Look(NamedTuple):
@@ -245,9 +252,9 @@ class Services:
         told = await self._told(service.name, service.user)
         if told is None:
             return Known.NOTHING
-        if not told.state:
+        if not told.id:
             return Known.ASKED_FOR
-        return Known.ENDED if told.state in _ENDED_SERVICE else Known.LIVE
+        return Known.ENDED if told.is_over else Known.LIVE
 
     async def _live_apps(self) -> list[_App]:
         """The applications of this server's services that have not ended."""
@@ -330,7 +337,7 @@ class Services:
         Raises Unavailable when YARN or the NameNode does not answer.
         """
         told = await self._told(service.name, service.user)
-        if told is None or told.state in _ENDED_SERVICE:
+        if told is None or told.is_over:
             return Look(True, await self.end_of(service))
         given = [each.src_file for each in told.configuration.files] if told.configuration else []
         found = await unfetched(self._files, filter(None, given), service.user)

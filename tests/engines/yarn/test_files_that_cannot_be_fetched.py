@@ -137,7 +137,7 @@ async def test_a_name_node_that_does_not_answer_is_told_as_such(monkeypatch: pyt
 
 
 async def test_the_end_of_a_service_is_told_in_yarns_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    hadoop = Hadoop({}, state="FAILED")
+    hadoop = Hadoop({}, state="FAILED", id="application_1_1")
     said = "main-n0-0: [2026-11-30 12:00:00.123]File does not exist: hdfs://nn/x\njava.io.FileNotFoundException: x\n"
     hadoop.apps = [{"name": name, "user": "ada", "diagnostics": said} for name in ("corral-s-mine-1", "corral-s-other")]
     look = await services_over(hadoop, monkeypatch).look(SERVICE)
