@@ -14,7 +14,7 @@ from corral.engines.yarn.settings import parse_names
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import JobId
 from corral.model.launch import TaskLaunch
-from tests.engines.yarn.harness import PATIENCE, Opened, Places
+from tests.engines.yarn.harness import PATIENCE, Opened, Places, YarnPlace
 from tests.engines.yarn.mute_relay import relay_to
 from tests.engines.yarn.test_services import apps, until
 from tests.testbeds.hadoop.yarn import Yarn
@@ -56,6 +56,8 @@ async def test_files_that_no_node_manager_can_fetch_are_told_and_missing_ones_ar
         assert said == (
             f"No NodeManager can fetch {program}: HDFS does not let ada read {program}; allow it (hdfs dfs -chmod)."
         )
+        # YARN's own default leaves a node to no more containers of the service after four that failed there
+        await until(lambda: tried(place) > 5)
         yarn.hdfs.ask("DELETE", program, "DELETE")
         await opened.engine.start(launch)
         assert (await opened.exited(launch.attempt)).code == 0
@@ -63,6 +65,14 @@ async def test_files_that_no_node_manager_can_fetch_are_told_and_missing_ones_ar
         said = f"No NodeManager can fetch {program}: it is not in HDFS any more. Corral has written it again."
         assert said in caplog.text
         await opened.engine.forget([launch.attempt])
+
+
+def tried(place: YarnPlace) -> int:
+    """How many containers the place's service was given, with that of its master."""
+    (app,) = apps(place)
+    told = place.yarn.ask(f"/app/v1/services/{app['name']}", user=app["user"])
+    given = [each["id"] for component in told["components"] for each in component.get("containers", ())]
+    return max((int(each.rpartition("_")[2]) for each in given), default=0)
 
 
 async def test_a_name_node_that_hangs_is_told_to_those_who_start_and_holds_up_no_running_task(
