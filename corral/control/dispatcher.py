@@ -8,7 +8,7 @@ given up, because a stop permanently ends an attempt that never started.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import structlog
@@ -29,7 +29,9 @@ log = structlog.get_logger()
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _AT_ONCE = 64
-"""Starts in progress at once, and as many other commands, so that stops need not wait for hanging starts."""
+"""Starts in progress at once on one engine, and as many other commands: neither stops nor another engine's commands wait
+for calls that hang.
+"""
 _MOST_NOTES = 5
 """Different causes that are reported to users while one start is retried."""
 _LEASE_OVER = "lease-over"
@@ -60,8 +62,8 @@ class Dispatcher:
         self._clock = clock
         self._waiting: dict[AttemptId, deque[OutboxRow]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._starts = asyncio.Semaphore(_AT_ONCE)
-        self._others = asyncio.Semaphore(_AT_ONCE)
+        self._starts = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
+        self._others = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
         self.done: list[int] = []
         """Outbox rows whose calls have returned; the loop deletes them with its next commit."""
 
@@ -102,7 +104,7 @@ class Dispatcher:
         No slot is held between tries, so a command that waits delays no other attempt.
         """
         command = queue[0].command
-        slots = self._starts if isinstance(command, StartTask) else self._others
+        slots = self._slots(command)
         pause = _FIRST_PAUSE
         told: set[str] = set()
         while not _is_given_up(queue):
@@ -118,6 +120,14 @@ class Dispatcher:
                 self._noted(Noted(command.attempt, reason, delayed.message))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _slots(self, command: EngineCommand) -> asyncio.Semaphore:
+        """The slots of the command's engine; commands whose engine is not known have some of their own."""
+        try:
+            engine = self._engine_of(command.attempt)
+        except CorralError:
+            engine = ""
+        return (self._starts if isinstance(command, StartTask) else self._others)[engine]
 
     async def _try(self, command: EngineCommand) -> CorralError | None:
         """Call the engine once; returns the error if the call must be repeated, None after success or refusal."""

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+TASK_NOTED: Final = "task.noted"
+"""The kind of a message of the underlying system about a task, such as why it starts late."""
 GUARANTEE_LOST: Final = "job.guarantee-lost"
 """A job runs on without its guaranteed cells; `data.preemptor` names the affinity group that has them."""
 

@@ -56,6 +56,8 @@ They are named FrameworkBarrierTransientFailed, JobGangAllocationTimeout, Framew
 ContainerPortConflict and PAIRuntimeUnknownFailed.
 """
 
+_STAGE_SILENT = 4
+"""The exit code of `corral.storage stage` when a storage does not answer."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _LAST_LINES = 10
@@ -458,8 +460,10 @@ def _stage(plan: Plan, source: str, destination: str, what: str, *options: str) 
         )
     pid = os.posix_spawnp(plan.stage_command[0], [*plan.stage_command, *options, source, destination], os.environ)
     _, status = os.waitpid(pid, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise Failed(RUNTIME_FAILED, f"the {what} could not be moved from {source} to {destination}")
+    code = os.waitstatus_to_exitcode(status)
+    if code != 0:
+        why = ": the storage gave no answer for too long" if code == _STAGE_SILENT else ""
+        raise Failed(RUNTIME_FAILED, f"the {what} could not be moved from {source} to {destination}{why}")
 
 
 def _tell_match(result: dict[str, Any], match: Match) -> int:

@@ -4,18 +4,30 @@
 is copied. With `--storage` a missing source counts as empty, and files keep their modification time, so that unchanged
 files are not copied back. With `--events SECONDS` what is new in the event files of SOURCE is appended to copies in the
 folder DESTINATION; files that have not changed for so many seconds are not begun. It exits with 3 when nothing more is
-copied, because the copies are as large as they may be.
+copied, because the copies are as large as they may be. Staging exits with 4 when no storage answers for ten minutes.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from corral.kernel.errors import CorralError, NotFound
 from corral.storage.staging import Progress, stage
+
+SILENT_SECONDS: Final = 600.0
+"""Seconds without an answer of any storage after which staging is given up: hdfs-native waits for one without end, and the
+others repeat calls for some minutes, as during a fail-over.
+"""
+_SAID_SECONDS: Final = 30.0
+"""Seconds without an answer after which the log says so."""
+SILENT_CODE: Final = 4
+"""The exit code then."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,8 +40,10 @@ def main(argv: Sequence[str]) -> int:
         print("usage: python -m corral.storage stage [--storage] SOURCE DESTINATION", file=sys.stderr)
         return 2
     source, destination = places
+    progress = Progress(sys.stderr)
+    threading.Thread(target=_end_in_silence, args=(progress, source, destination), daemon=True).start()
     try:
-        done = stage(source, destination, Progress(sys.stderr), keep_times=storage)
+        done = stage(source, destination, progress, keep_times=storage)
     except NotFound as error:
         if not storage:
             print(f"corral: {error}", file=sys.stderr)
@@ -41,6 +55,21 @@ def main(argv: Sequence[str]) -> int:
         return 1
     print(f"corral: staged {done.files} files, {done.bytes} bytes ({done.kept} already there)", file=sys.stderr)
     return 0
+
+
+def _end_in_silence(progress: Progress, source: str, destination: str) -> None:
+    """End this process when no storage has answered for too long: a thread that waits for one cannot be ended."""
+    said = False
+    while (silent := progress.silent_seconds) < SILENT_SECONDS:
+        if silent < _SAID_SECONDS:
+            said = False
+        elif not said:
+            said = True
+            words = f"{source} to {destination}: no storage has answered for {silent:.0f} s"
+            print(f"corral: staging {words}; it is given up after {SILENT_SECONDS:.0f} s", file=sys.stderr, flush=True)
+        time.sleep(min(1.0, SILENT_SECONDS / 10))
+    print(f"corral: staging is given up: no storage answered for {SILENT_SECONDS:.0f} s", file=sys.stderr, flush=True)
+    os._exit(SILENT_CODE)
 
 
 def _mirror(seconds: str, source: str, destination: str) -> int:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -77,11 +76,21 @@ class _File(NamedTuple):
 
 
 class Progress:
-    """Prints a line every five seconds, so that a log shows the progress of a long copy."""
+    """Prints a line every five seconds, so that a log shows the progress of a long copy, and notes the last answer."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
         self._next = time.monotonic() + _EVERY
+        self._answered = time.monotonic()
+
+    def answered(self) -> None:
+        """Note that a storage has answered a question, or taken or given bytes."""
+        self._answered = time.monotonic()
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds since a storage has answered."""
+        return time.monotonic() - self._answered
 
     def at(self, done: Done, total_files: int, total_bytes: int) -> None:
         """Print the progress, at most every five seconds."""
@@ -107,16 +116,17 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
         if _is_there(file):
             return False
         with large if file.size > _SMALL else nullcontext():
-            _copy(from_fs, file.source, to_fs, file.target, size=file.size, begun=_begun(file))
+            _copy(from_fs, file, to_fs, progress.answered)
         if keep_times:
             _keep_time(file, to_fs)
+        progress.answered()
         return True
 
     try:
-        files = _files(_listing(from_fs, from_root, source), from_root, to_fs, to_root)
+        files = _files(_listing(from_fs, from_root, source, progress), from_root, to_fs, to_root, progress)
         total = sum(file.size for file in files)
         with ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="staging") as threads:
-            _make_folders(to_fs, files, threads)
+            _make_folders(to_fs, files, threads, progress)
             for begin in range(0, len(files), _SLICE):
                 these = files[begin : begin + _SLICE]
                 for file, moved in zip(these, threads.map(move, these), strict=True):
@@ -182,7 +192,7 @@ def _info(filesystem: Any, path: str) -> _Info | None:
     return found
 
 
-def _listing(filesystem: Any, root: str, shown: str) -> dict[str, _Info]:
+def _listing(filesystem: Any, root: str, shown: str, progress: Progress) -> dict[str, _Info]:
     """The store's information by name below `root`; a single file has the name ""."""
     found = _info(filesystem, root)
     if found is None:
@@ -192,7 +202,7 @@ def _listing(filesystem: Any, root: str, shown: str) -> dict[str, _Info]:
     files: dict[str, _Info] = {}
     if not root.strip("/") and is_object_store(filesystem):
         raise InvalidInput("bad-uri", f"{shown} names no bucket.")
-    for path, info in _walk(filesystem, root):
+    for path, info in _walk(filesystem, root, progress):
         if path.endswith(_PART):
             continue
         relative = posixpath.relpath(path, root)
@@ -202,10 +212,10 @@ def _listing(filesystem: Any, root: str, shown: str) -> dict[str, _Info]:
     return files
 
 
-def _files(found: Mapping[str, _Info], from_root: str, to_fs: Any, to_root: str) -> list[_File]:
+def _files(found: Mapping[str, _Info], from_root: str, to_fs: Any, to_root: str, progress: Progress) -> list[_File]:
     """The files of a listing with what is at their targets now."""
     targets = {name: _inside(to_root, name) for name in found}
-    there = _existing(to_fs, targets.values())
+    there = _existing(to_fs, targets.values(), progress)
     return [
         _File(
             posixpath.join(from_root, name) if name else from_root,
@@ -218,13 +228,14 @@ def _files(found: Mapping[str, _Info], from_root: str, to_fs: Any, to_root: str)
     ]
 
 
-def _existing(filesystem: Any, targets: Iterable[str]) -> dict[str, _Info]:
+def _existing(filesystem: Any, targets: Iterable[str], progress: Progress) -> dict[str, _Info]:
     """The store's information about those of the targets, and parts of them, that are there."""
     folders: dict[str, list[str]] = {}
     for target in targets:
         folders.setdefault(posixpath.dirname(target), []).append(target)
     there: dict[str, _Info] = {}
     for folder, names in folders.items():
+        progress.answered()
         if len(names) <= _FEW:
             looked = [(path, _info(filesystem, path)) for name in names for path in (name, f"{name}{_PART}")]
             there |= {path: info for path, info in looked if info is not None}
@@ -237,14 +248,19 @@ def _existing(filesystem: Any, targets: Iterable[str]) -> dict[str, _Info]:
     return there
 
 
-def _make_folders(filesystem: Any, files: Iterable[_File], threads: ThreadPoolExecutor) -> None:
+def _make_folders(filesystem: Any, files: Iterable[_File], threads: ThreadPoolExecutor, progress: Progress) -> None:
     """Make the folders of all files that are not there."""
+
+    def make(folder: str) -> None:
+        filesystem.makedirs(folder, exist_ok=True)
+        progress.answered()
+
     if not is_object_store(filesystem):
         folders = {posixpath.dirname(file.target) for file in files if file.there is None}
-        list(threads.map(lambda folder: filesystem.makedirs(folder, exist_ok=True), sorted(folders)))
+        list(threads.map(make, sorted(folders)))
 
 
-def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, _Info]]:
+def _walk(filesystem: Any, root: str, progress: Progress) -> Iterator[tuple[str, _Info]]:
     """Every file below a folder. fsspec's own walk silently skips folders that it cannot list."""
     waiting = [root]
     while waiting:
@@ -253,6 +269,7 @@ def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, _Info]]:
             listing = filesystem.ls(folder, detail=True)
         except FileNotFoundError:  # gone meanwhile, or only a store's marker of a folder
             continue
+        progress.answered()
         for info in listing:
             path = info["name"].rstrip("/")
             if path == folder.rstrip("/"):  # a store's marker of the folder itself
@@ -305,23 +322,24 @@ def changed_at(info: _Info) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def _copy(from_fs: Any, source: str, to_fs: Any, target: str, *, size: int = 0, begun: int = 0) -> None:
-    """Copy a file of `size` bytes, of which the first `begun` are in the part already."""
+def _copy(from_fs: Any, file: _File, to_fs: Any, answered: Callable[[], None]) -> None:
+    """Copy what an earlier copy of a file has not; `answered` is called for each piece."""
     if is_object_store(to_fs):
-        _put(from_fs, source, to_fs, target)
+        _put(from_fs, file.source, to_fs, file.target, answered)
         return
-    part = f"{target}{_PART}"
-    copied = begun
-    with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
+    begun = copied = _begun(file)
+    part = f"{file.target}{_PART}"
+    with from_fs.open(file.source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
         if begun:
             reader.seek(begun)
-        large = isinstance(reader, hdfs.StreamedFile) and size > _SMALL
+        large = isinstance(reader, hdfs.StreamedFile) and file.size > _SMALL
         for chunk in reader.pieces() if large else iter(lambda: reader.read(_CHUNK), b""):
             writer.write(chunk)
             copied += len(chunk)
-    if copied < size:
-        raise OSError(f"{copied} bytes came of {size}")
-    to_fs.mv(part, target)
+            answered()
+    if copied < file.size:
+        raise OSError(f"{copied} bytes came of {file.size}")
+    to_fs.mv(part, file.target)
 
 
 def _keep_time(file: _File, to_fs: Any) -> None:
@@ -330,12 +348,14 @@ def _keep_time(file: _File, to_fs: Any) -> None:
         os.utime(file.target, (changed, changed))
 
 
-def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
+def _put(from_fs: Any, source: str, to_fs: Any, target: str, answered: Callable[[], None]) -> None:
     """Write a whole object or none. Closing it after an error, as `with` does, would store a partial object."""
     with from_fs.open(source, "rb") as reader:
         writer = to_fs.open(target, "wb")
         try:
-            shutil.copyfileobj(reader, writer, _CHUNK)
+            while chunk := reader.read(_CHUNK):
+                writer.write(chunk)
+                answered()
         except BaseException:
             writer.closed = True
             writer.discard()

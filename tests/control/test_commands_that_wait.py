@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
+
+import pytest
 
 from corral.control.dispatcher import Dispatcher
 from corral.engines.base import Engine
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId
-from corral.model.commands import StartTask, StopTask
+from corral.model.commands import ForgetTask, StartTask, StopTask
 from corral.model.launch import Noted, TaskLaunch
 from corral.model.store_writes import OutboxRow
 from tests.engines.kubernetes.virtual_time import virtually
@@ -42,14 +44,18 @@ class Deaf:
         self.stopped.set()
 
 
-def dispatcher_of(engine: object, noted: Callable[[Noted], None] = lambda note: None) -> Dispatcher:
+def dispatcher_of(
+    engine: object, noted: Callable[[Noted], None] = lambda note: None, other: object = None
+) -> Dispatcher:
+    """A dispatcher over an engine, and another one that has the attempt `FREE` if there is any."""
+
     async def render(attempt: AttemptId) -> TaskLaunch:
         return TaskLaunch(attempt, "ada", "paper/a", ("true",), {})
 
     return Dispatcher(
-        {"paper": cast(Engine, engine)},
+        {"paper": cast(Engine, engine), "other": cast(Engine, other)},
         render,
-        lambda attempt: "paper",
+        lambda attempt: "other" if other is not None and attempt == FREE else "paper",
         lambda event: None,
         VirtualClock(),
         lambda: 3.0,
@@ -121,3 +127,46 @@ def test_a_stop_waits_for_no_start_of_another_attempt() -> None:
         await dispatcher.close()
 
     virtually(work())
+
+
+class Mute:
+    """An engine that answers no call."""
+
+    async def start(self, launch: TaskLaunch) -> None:
+        await asyncio.Event().wait()
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("kind", [StartTask, lambda attempt: StopTask(attempt, 0.0)], ids=["starts", "stops"])
+def test_calls_that_hang_on_one_engine_delay_none_of_another(kind: Callable[[AttemptId], StartTask | StopTask]) -> None:
+    async def work() -> None:
+        other = Answering()
+        dispatcher = dispatcher_of(Mute(), other=other)
+        dispatcher.feed([OutboxRow(seq, JOB, kind(attempt)) for seq, attempt in enumerate(ATTEMPTS[:-1])])
+        await asyncio.sleep(1)
+        dispatcher.feed([OutboxRow(1000, JOB, StartTask(FREE))])
+        await asyncio.sleep(1)
+        dispatcher.feed([OutboxRow(1001, JOB, StopTask(FREE, 0.0)), OutboxRow(1002, JOB, ForgetTask(FREE))])
+        await asyncio.sleep(1)
+        assert other.calls == ["start", "stop", "forget"] and dispatcher.done == [1000, 1001, 1002]
+        await dispatcher.close()
+
+    virtually(work())
+
+
+class Answering:
+    """An engine that answers at once."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def start(self, launch: TaskLaunch) -> None:
+        self.calls.append("start")
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        self.calls.append("stop")
+
+    async def forget(self, attempts: Sequence[AttemptId]) -> None:
+        self.calls.append("forget")

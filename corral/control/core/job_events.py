@@ -27,7 +27,7 @@ from corral.model.events import (
     Unplaceable,
     WorkReported,
 )
-from corral.model.facts import GUARANTEE_LOST, Fact
+from corral.model.facts import GUARANTEE_LOST, TASK_NOTED, Fact
 from corral.model.input_bytes import InputBytes
 from corral.model.launch import Exited, Noted, Started
 from corral.model.placement import Placement, TaskPlacement
@@ -185,7 +185,7 @@ class JobEvents:
             often = f" ({event.times} times)" if event.times > 1 else ""
             said = f"{key.task}: {event.reason}{often}: {event.message}"
             data = {"reason": event.reason, "times": event.times}
-            self.tell(key.job, now, Fact("task.noted", said, key.role, key.index, event.attempt, data))
+            self.tell(key.job, now, Fact(TASK_NOTED, said, key.role, key.index, event.attempt, data))
 
     def ranked(self, found: GangPlacement) -> Placement:
         """A placement with ranks that no other task of the job has."""

@@ -227,7 +227,8 @@ class YarnEngine:
         """End the attempt: send `signal`, then KILL after the grace. One never started ends at once, for good."""
         number = _signal_number(signal)
         found = self._table.attempts.get(attempt)
-        if found is None or found.phase is Phase.PENDING:
+        # one that is buried and has not ended has no record yet: HDFS did not take it
+        if found is None or found.phase is Phase.PENDING or (found.container == BURIED and found.exited is None):
             found = found or Attempt(attempt, Phase.PENDING, since=_now())
             self._table.attempts[attempt] = found
             found.phase, found.container = Phase.ASSIGNED, BURIED

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -20,6 +22,10 @@ NOBODY: Final = Identity()
 """Nobody in particular: the tickets of the process's environment, if a daemon asks for some."""
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that are read."""
+_CALLS_AT_ONCE: Final = 50
+"""Calls of the daemons of one service that are made at once."""
+_WHOLE_SECONDS: Final = 60.0
+"""Seconds for a whole call: a daemon that sends a byte now and then must not hold its caller."""
 _CONNECT_SECONDS: Final = 5.0
 """Seconds for a connection to one of a pair: a host without power refuses none."""
 _STANDBY: Final = (*STANDBY, b"This is standby RM", b"any active RM", b"no active RM")
@@ -51,7 +57,7 @@ class HadoopRest:
         self._name, self._urls, self._user = name, [url.rstrip("/") for url in urls], user
         self._first = 0
         self._kerberos = Negotiator(identity)
-        limits = httpx2.Limits(max_connections=50)
+        limits = httpx2.Limits(max_connections=_CALLS_AT_ONCE)
         timeout = httpx2.Timeout(CALL_SECONDS, connect=_CONNECT_SECONDS if len(urls) > 1 else CALL_SECONDS)
         self._client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, limits=limits)
 
@@ -88,8 +94,8 @@ class HadoopRest:
         try:
             kind = {"Content-Type": "application/octet-stream"}  # HttpFS takes no bytes without it
             answer = await self._answer("PUT", place.location, content=data, headers=kind)
-        except httpx2.HTTPError as error:
-            raise _silent(error) from error
+        except (TimeoutError, httpx2.HTTPError) as error:
+            raise _silent(place.location, path, error) from error
         _check(self._name, path, answer)
 
     async def read_file(self, path: str, *, user: str = "") -> bytes:
@@ -97,11 +103,12 @@ class HadoopRest:
         place = await self.ask("GET", path, user=user, op="OPEN", noredirect="true")
         try:
             where = msgspec.convert(place, _Place).location
-            answer = await self._answer("GET", where)
         except msgspec.ValidationError:
             raise Unavailable("hadoop-answer", f"The {self._name} does not say where {path} is to be read.") from None
-        except httpx2.HTTPError as error:
-            raise _silent(error) from error
+        try:
+            answer = await self._answer("GET", where)
+        except (TimeoutError, httpx2.HTTPError) as error:
+            raise _silent(where, path, error) from error
         _check(self._name, path, answer)
         return answer.content
 
@@ -151,7 +158,7 @@ class HadoopRest:
                 return answer
             why = f"HTTP {answer.status}"
         except (TimeoutError, httpx2.HTTPError) as error:
-            why = str(error) or type(error).__name__
+            why = _why(error)
         return f"The {self._name} at {self._urls[which]} does not answer: {why}."
 
     async def _known(self, method: str, url: str, terms: dict[str, Any]) -> _Answer:
@@ -162,9 +169,12 @@ class HadoopRest:
         return answer
 
     async def _answer(self, method: str, url: str, **terms: Any) -> _Answer:
-        """Call one daemon. Raises Unavailable for an answer that is too large, httpx2.HTTPError when there is none."""
+        """Call one daemon.
+
+        Raises Unavailable for an answer that is too large, TimeoutError or httpx2.HTTPError when there is none.
+        """
         content = bytearray()
-        async with self._client.stream(method, url, **terms) as answer:
+        async with asyncio.timeout(_WHOLE_SECONDS), self._client.stream(method, url, **terms) as answer:
             async for piece in answer.aiter_bytes():
                 content += piece
                 if len(content) > MOST_ANSWER:
@@ -177,10 +187,24 @@ class HadoopRest:
         return {"user.name": self._user} | ({"doas": user} if user and user != self._user else {})
 
 
-def _silent(error: httpx2.HTTPError) -> Unavailable:
+def _silent(location: str, path: str, error: Exception) -> Unavailable:
     """The error for a DataNode that does not answer, such as one that waits for an active NameNode."""
-    why = str(error) or type(error).__name__
-    return Unavailable("hadoop-unreachable", f"A DataNode does not answer: {why}.")
+    name = path.removeprefix("/webhdfs/v1")
+    message = f"The DataNode at {urlsplit(location).netloc} does not answer for {name[-100:]}: {_why(error)}."
+    return Unavailable("hadoop-unreachable", message)
+
+
+def _why(error: Exception) -> str:
+    """Why a daemon gave no answer, in words."""
+    if isinstance(error, httpx2.ConnectTimeout):
+        return "it takes no connection"
+    if isinstance(error, httpx2.PoolTimeout):
+        return f"{_CALLS_AT_ONCE} calls wait for its answer already"
+    if isinstance(error, httpx2.TimeoutException):
+        return f"it took the call and was silent for {CALL_SECONDS:.0f} s"
+    if isinstance(error, TimeoutError):
+        return f"its answer was not complete after {_WHOLE_SECONDS:.0f} s"
+    return str(error) or type(error).__name__
 
 
 def _is_standby(answer: _Answer) -> bool:

@@ -15,7 +15,7 @@ from corral.engines.yarn.attempt_events import AttemptEvents
 from corral.engines.yarn.inventory import NodeFacts
 from corral.engines.yarn.records import BURIED, AttemptRecords, Holder
 from corral.engines.yarn.service_spec import SlotShape, component_name, service_name
-from corral.engines.yarn.services import Services
+from corral.engines.yarn.services import Known, Services
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.shared import IDLE_SECONDS, MOST_RETURNED, is_shared, shapes_of_all_nodes
 from corral.engines.yarn.slot_grants import SlotGrants
@@ -34,8 +34,8 @@ _AGAIN_SECONDS: Final = 60.0
 _ENDED_SECONDS: Final = 10.0
 """Seconds between two looks whether a service from which a container is awaited has ended."""
 _NAME_SECONDS: Final = 15.0
-"""Seconds after which a name that YARN refuses and does not list is that of a deleted service. Before, an earlier server
-may have asked for the service, and YARN is making it: a second one would leave the first without anybody to end it.
+"""Seconds after which a name that YARN refuses, and neither lists nor describes, is that of a deleted service. Before, an
+earlier server may have asked for the service, and YARN is making it: a second one would leave the first without an owner.
 """
 _PROLONG_PARTS: Final = 4
 """A service is prolonged when this part of its lifetime has passed."""
@@ -69,6 +69,8 @@ class JobLoops:
         """The number of the last service of a job: YARN frees a deleted name only after a while."""
         self._refused: dict[str, float] = {}
         """By name that YARN refuses and does not list, since when."""
+        self._causes: dict[JobId, str] = {}
+        """By job why the services that it waits for give no containers, as far as is known."""
         self._over: set[JobId] = set()
         """Jobs that need their services no more."""
 
@@ -109,7 +111,8 @@ class JobLoops:
                 trouble = await self._assign(job)
                 await self._drop_ended(job)
                 await self._ask_for_containers(job)
-                self._note(job, trouble)
+                cause = self._causes.get(job, "")
+                self._note(job, trouble or (Unavailable("container-fails", cause) if cause else None))
             except CorralError as error:
                 _log.warning("job %s gets no containers: %s", job, error.message)
                 self._note(job, error)
@@ -120,6 +123,7 @@ class JobLoops:
             self._give_up_waiting(job)
             if self._is_done(job):
                 self._bells.pop(job, None)
+                self._causes.pop(job, None)
                 self._over.discard(job)
                 return
             try:
@@ -176,18 +180,32 @@ class JobLoops:
             attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
             attempt.assigned.set()
             slot.wake.set()
+            self._causes.pop(job, None)
         return trouble
 
     async def _drop_ended(self, job: JobId) -> None:
-        """End services that will give no container: their master failed too often, or somebody killed them."""
+        """End services that will give no container: their master failed too often, or somebody killed them.
+
+        Of those that live, keep why they give none, such as a file that no NodeManager can fetch.
+        """
         now, awaited = _now(), {each.shape for each in self._table.pending(job)}
         for service in self._table.services_of(job):
             if now - service.looked_at < _ENDED_SECONDS or awaited.isdisjoint(service.components.values()):
                 continue
             is_new, service.looked_at = service.looked_at < 0, now
-            if not is_new and await self._services.has_ended(service):
+            if is_new:
+                continue
+            look = await self._services.look(service)
+            self._keep_cause(service, look.trouble)
+            if look.is_over:
                 _log.warning("service %s of job %s has ended; another one is made", service.name, job)
                 await self._delete(service)
+
+    def _keep_cause(self, service: Service, cause: str) -> None:
+        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more."""
+        if cause and cause != self._causes.get(service.job):
+            _log.warning("service %s gives no containers: %s", service.name, cause)
+        self._causes[service.job] = cause
 
     async def _ask_for_containers(self, job: JobId) -> None:
         pending: dict[SlotShape, list[Attempt]] = {}
@@ -239,15 +257,34 @@ class JobLoops:
         except Conflict:
             there = await self._services.find(service.name)
             if there is None:
-                if _now() - self._refused.setdefault(service.name, _now()) > _NAME_SECONDS:
-                    self._numbers[job] = number
-                    del self._refused[service.name]
-                raise Unavailable("service-name-taken", f"YARN still keeps the name {service.name}.") from None
+                raise await self._name_taken(job, number, service) from None
             service = there
         self._numbers[job] = number
         self._refused.pop(service.name, None)
         service.busy_at = _now()
         self._table.services[service.name] = service
+
+    async def _name_taken(self, job: JobId, number: int, service: Service) -> Unavailable:
+        """Why a service is waited for whose name YARN refuses and does not list; a dead one's name is given up.
+
+        One that YARN describes is being made. A second one would leave it without an owner, so it is waited for while
+        an attempt may wait for a container, and deleted then.
+        """
+        waited = _now() - self._refused.setdefault(service.name, _now())
+        known = await self._services.known(service)
+        if known is Known.NOTHING:
+            is_dead = waited > _NAME_SECONDS
+            message = f"YARN still keeps the name {service.name}."
+        else:
+            is_dead = known is Known.ENDED or (known is Known.ASKED_FOR and waited > self._settings.start_seconds)
+            message = f"YARN has the service {service.name} and does not list it yet; it is not asked for a second one."
+        if is_dead:
+            if known is not Known.NOTHING:
+                await self._services.delete(service)
+            self._numbers[job] = number
+            del self._refused[service.name]
+            message = f"YARN keeps the name {service.name} of a service that has ended; another one is asked for."
+        return Unavailable("service-name-taken", message)
 
     async def _give_back(self, job: JobId) -> None:
         """Prolong the services that are needed, and give back the containers and services that are not."""
@@ -257,6 +294,8 @@ class JobLoops:
                 service.busy_at = now
             patience = 0.0 if job in self._over else self._settings.idle_seconds
             if service.ending or now - service.busy_at > patience:
+                if service.ending and self._table.pending(job):
+                    self._keep_cause(service, await self._services.end_of(service))
                 await self._delete(service)
                 continue
             if now - service.prolonged_at > self._settings.lifetime_seconds / _PROLONG_PARTS:

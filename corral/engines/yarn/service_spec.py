@@ -27,6 +27,10 @@ echo 'corral: this node has no Python 3, which a slot needs' >&2
 exit 127
 """
 """The wrapper, a file of its own: a NodeManager expands variables in a launch command before the shell sees them."""
+_ONE_NODE: Final = {"yarn.service.node-blacklist.threshold": "1000000"}
+"""By its default a master gives a node no more containers after four that failed there: one that needs that very node would
+be awaited without end.
+"""
 _NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -140,4 +144,5 @@ def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int, 
             "additional": {key: {"value": value, "unit": ""} for key, value in amounts.items()},
         },
         **({"placement_policy": {"constraints": [constraint]}} if shape.node or shape.partition else {}),
+        **({"configuration": {"properties": _ONE_NODE}} if shape.node else {}),
     }

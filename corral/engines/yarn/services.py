@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import tempfile
 from collections.abc import Collection, Mapping
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
+from corral.engines.yarn.fetch_failures import Unfetched, unfetched, words_of_end
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.service_spec import (
     AGENTS,
@@ -26,17 +29,21 @@ from corral.engines.yarn.service_spec import (
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Service
-from corral.kernel.errors import CorralError, NotFound, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobId
 from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
+_log = logging.getLogger(__name__)
 _Shape = TypeVar("_Shape")
 _ENDED_SERVICE: Final = frozenset({"STOPPED", "FAILED", "SUCCEEDED"})
 """States of a service whose application YARN or somebody else has ended."""
 _ENDED_CONTAINER: Final = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
 """States of containers that are gone. That of a lost node stays listed as FAILED, as its successor gets no place there."""
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+_ENDED_STATES: Final = "FINISHED,FAILED,KILLED"
+_NO_FILE: Final = "Src_file does not exist"
+"""A part of YARN's refusal of a service whose files are not in HDFS."""
 
 
 class _App(msgspec.Struct, frozen=True):
@@ -45,6 +52,7 @@ class _App(msgspec.Struct, frozen=True):
     name: str
     user: str
     queue: str = ""
+    diagnostics: str = ""
 
 
 class _Container(msgspec.Struct, frozen=True):
@@ -104,11 +112,53 @@ class _Component(msgspec.Struct, frozen=True):
         return [name for name in asked_for if name not in given]
 
 
+class _File(msgspec.Struct, frozen=True):
+    """A file that a NodeManager fetches for a container."""
+
+    src_file: str | None = None
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    """The configuration of a service."""
+
+    files: tuple[_File, ...] = ()
+
+
 class _Told(msgspec.Struct, frozen=True):
     """A service as the service API tells it."""
 
     components: tuple[_Component, ...] = ()
     state: str = ""
+    id: str | None = None
+    """Its application; None while YARN has not submitted one, although it calls such a service STOPPED."""
+    configuration: _Configuration | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it had an application, which has ended."""
+        return bool(self.id) and self.state in _ENDED_SERVICE
+
+
+class Look(NamedTuple):
+    """What is found of a service from which containers are awaited."""
+
+    is_over: bool
+    """Whether its application has ended: YARN gives it no more containers."""
+    trouble: str
+    """Why it gives none, in a sentence; "" where no cause is known."""
+
+
+class Known(Enum):
+    """What YARN knows of the name of a service that it does not list as live."""
+
+    NOTHING = "nothing"
+    """It has no description: the service was deleted."""
+    ASKED_FOR = "asked for"
+    """It has a description and no application yet: it is making the service."""
+    LIVE = "live"
+    """Its application lives, and the list is late."""
+    ENDED = "ended"
+    """Its application has ended, and its description was not deleted."""
 
 
 class Services:
@@ -120,9 +170,14 @@ class Services:
         """The paths in HDFS of the files that all slots run."""
         self._homes: dict[str, str] = {}
         """The home folders in HDFS by user."""
+        self._staging = asyncio.Lock()
 
     async def stage_programs(self) -> None:
         """Put the programs of slots into HDFS under their hashes, where every user can read them. Raises a CorralError."""
+        async with self._staging:
+            await self._stage_programs()
+
+    async def _stage_programs(self) -> None:
         home = f"{self._settings.folder}/{self._settings.server}"
         await self._open_to_readers(f"/webhdfs/v1{quote(home)}")
         with tempfile.TemporaryDirectory() as folder:
@@ -192,6 +247,15 @@ class Services:
             raise Unavailable("service-awaited", f"YARN lists the service {name} and does not describe it yet.")
         return _service(app, told, self._settings)
 
+    async def known(self, service: Service) -> Known:
+        """What YARN knows of the name of a service. Raises Unavailable when it cannot say."""
+        told = await self._told(service.name, service.user)
+        if told is None:
+            return Known.NOTHING
+        if not told.id:
+            return Known.ASKED_FOR
+        return Known.ENDED if told.is_over else Known.LIVE
+
     async def _live_apps(self) -> list[_App]:
         """The applications of this server's services that have not ended."""
         prefix = service_prefix(self._settings)
@@ -213,7 +277,14 @@ class Services:
         files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe, agent)}
         components = {name: (shape, service.wanted[name]) for name, shape in service.components.items()}
         body = service_of(self._settings, service.name, service.queue, components, files, user=service.user, once=probe)
-        await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
+        try:
+            await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
+        except InvalidInput as error:
+            if _NO_FILE not in error.message:
+                raise
+            _log.warning("the programs of containers are not in HDFS any more, and are written again")
+            await self.stage_programs()
+            await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
 
     async def set_count(self, service: Service, component: str, count: int) -> None:
         """Ask for another number of containers of a component. Raises a CorralError."""
@@ -260,10 +331,47 @@ class Services:
         listed = (each for component in (told.components if told else ()) for each in component.containers)
         return {each.id for each in listed if each.state not in _ENDED_CONTAINER}
 
-    async def has_ended(self, service: Service) -> bool:
-        """Whether a service's application is over: YARN gives it no more containers. Raises Unavailable."""
+    async def look(self, service: Service) -> Look:
+        """What is found of a service from which containers are awaited; a file that is missing is written again.
+
+        Raises Unavailable when YARN or the NameNode does not answer.
+        """
         told = await self._told(service.name, service.user)
-        return told is None or told.state in _ENDED_SERVICE
+        if told is None or told.is_over:
+            return Look(True, await self.end_of(service))
+        given = [each.src_file for each in told.configuration.files] if told.configuration else []
+        found = await unfetched(self._files, filter(None, given), service.user)
+        return Look(False, await self._restored(service, found) if found is not None else "")
+
+    async def _restored(self, service: Service, found: Unfetched) -> str:
+        """Write a file that is missing again, if it is of this server's; the sentence about it. Raises Unavailable."""
+        said = found.sentence(service.user)
+        try:
+            if found.is_missing and found.path in self._programs.values():
+                await self.stage_programs()
+            elif found.is_missing and found.path == f"{await self._folder(service)}/{CREDENTIALS}":
+                await self._write_credentials(service, False, None)
+            else:
+                return said
+        except Unavailable:
+            raise
+        except CorralError as error:
+            return f"{said} It cannot be written again ({error.code})."
+        return f"{said} Corral has written it again."
+
+    async def end_of(self, service: Service) -> str:
+        """What YARN says of the end of a service's application, in a sentence; "" where it says nothing."""
+        terms = {"states": _ENDED_STATES, "applicationTypes": "yarn-service", "user": service.user}
+        try:
+            answer = await self._yarn.ask(
+                "GET", "/ws/v1/cluster/apps", **terms, applicationTags=f"name: {service.name}"
+            )
+            apps = _read((answer.get("apps") or {}).get("app", []), list[_App])
+        except CorralError as error:
+            _log.warning("YARN does not tell the end of the service %s: %s", service.name, error.message)
+            return ""
+        said = next((words_of_end(app.diagnostics) for app in apps if app.name == service.name), "")
+        return f"YARN ended the service {service.name}: {said}." if said else ""
 
     async def delete(self, service: Service) -> None:
         """End a service with all its containers, and remove its files. Raises a CorralError."""

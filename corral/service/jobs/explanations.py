@@ -10,6 +10,7 @@ import msgspec
 from corral.kernel.errors import Unavailable
 from corral.kernel.units import counted as number_of
 from corral.model.estimate_views import estimate_view
+from corral.model.facts import TASK_NOTED
 from corral.model.input_bytes import note_in_words
 from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import (
@@ -59,6 +60,9 @@ class Explanations:
     async def _explained(self, actor: Actor, record: JobRecord) -> Explanation:
         if record.phase in ("starting", "running") and any(role.waiting for role in record.run.roles.values()):
             return await self._explain_growth(record)
+        if record.phase == "starting":
+            message = await self._starts_late(record)
+            return Explanation(record.id, record.phase, message, stored_reasons(record))
         if record.phase != "waiting" or record.run.hold in ("suspended", "budget"):
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
         if record.run.hold == "dependency":
@@ -79,6 +83,13 @@ class Explanations:
         estimate = estimate_view(msgspec.convert(hopes["estimate"], Estimate), after, self._clock.now())
         changes = tuple(msgspec.structs.replace(each, message=by_name(each.message, named)) for each in changes)
         return msgspec.structs.replace(explanation, estimate=estimate, changes=changes)
+
+    async def _starts_late(self, record: JobRecord) -> str:
+        """The standing of a job that starts, with the last cause of delay that its engine told of this attempt."""
+        standing, attempt = _standing(record), f"{record.id}.{record.run.attempt}."
+        told = await self._store.events_of(record.id, kinds=(TASK_NOTED,))
+        late = next((event.message for event in told if event.attempt.startswith(attempt)), "")
+        return f"{standing} Told last: {late}" if late else standing
 
     async def _explain_growth(self, record: JobRecord) -> Explanation:
         """Explain why a running job still lacks tasks."""

@@ -141,16 +141,16 @@ class YarnPlace:
         deadline = time.monotonic() + PATIENCE
         while left := self._left():
             assert time.monotonic() < deadline, f"still there after {PATIENCE:.0f} s: {left}"
-            for name in left:
+            for name, user in left.items():
                 # refused with 400 or 404 for a service that is ending already
                 with contextlib.suppress(urllib.error.HTTPError):
-                    self.yarn.ask(f"/app/v1/services/{name}", method="DELETE")
+                    self.yarn.ask(f"/app/v1/services/{name}", method="DELETE", user=user)
             time.sleep(0.2)
 
-    def _left(self) -> list[str]:
-        """The names of this server's applications that have not ended."""
+    def _left(self) -> dict[str, str]:
+        """The names of this server's applications that have not ended, with their users."""
         prefix = f"corral-{self.settings.server[:8]}-"
-        return [app["name"] for app in self.yarn.live_apps() if app["name"].startswith(prefix)]
+        return {app["name"]: app["user"] for app in self.yarn.live_apps() if app["name"].startswith(prefix)}
 
 
 Places = Callable[..., YarnPlace]

@@ -76,6 +76,14 @@ def test_a_service_has_the_principal_of_its_jobs_user_where_one_is_configured() 
     assert "kerberos_principal" not in service_of(without, "s", "default", {}, {}, user="ada")
 
 
+def test_a_node_that_a_container_needs_is_never_given_up_by_the_services_master() -> None:
+    settings = settings_of(YarnOptions(**WHERE), server="s", url="http://here")
+    shapes = {"a-n0": (SlotShape("a", "nm1", 1000, 2**27, 0), 1), "a-n1": (SlotShape("a", "", 1000, 2**27, 0), 1)}
+    pinned, free = service_of(settings, "s", "default", shapes, {})["components"]
+    assert pinned["configuration"]["properties"] == {"yarn.service.node-blacklist.threshold": "1000000"}
+    assert "configuration" not in free, "where YARN chooses the node, it may choose another one"
+
+
 def test_corral_is_the_hadoop_user_of_its_principal_unless_one_is_named() -> None:
     by_principal = {"yarn_principal": "corral/host.example@EXAMPLE.ORG", "yarn_keytab": "/etc/corral.keytab"}
     found = settings_of(YarnOptions(**WHERE, **by_principal), server="s", url="http://here")

@@ -13,6 +13,7 @@ from corral.engines.yarn import job_loops
 from corral.engines.yarn.job_loops import JobLoops
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import shape_of
+from corral.engines.yarn.services import Known, Look
 from corral.engines.yarn.shared import MOST_RETURNED
 from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable
 from corral.kernel.errors import Conflict
@@ -35,6 +36,10 @@ class Made:
         """The service whose name is refused, because an earlier server asked for it or has deleted it."""
         self.lists_after = inf
         """How often it is refused before it is listed."""
+        self.trouble = ""
+        """Why services give no containers."""
+        self.known_as = Known.NOTHING
+        """What YARN knows of it before."""
 
     async def make(self, service: Service) -> None:
         if self.keeps is not None and service.name == self.keeps.name:
@@ -46,28 +51,40 @@ class Made:
         listed = self.keeps is not None and self.keeps.name == name and len(self.refused) >= self.lists_after
         return self.keeps if listed else None
 
-    async def has_ended(self, service: Service) -> bool:
-        return service.name in self.over
+    async def known(self, service: Service) -> Known:
+        return self.known_as
+
+    async def look(self, service: Service) -> Look:
+        return Look(service.name in self.over, self.trouble)
+
+    async def end_of(self, service: Service) -> str:
+        return self.trouble
 
     async def delete(self, service: Service) -> None:
         self.deleted.append(service.name)
 
 
 def waits(
-    services: Made, monkeypatch: pytest.MonkeyPatch, shared: str = "", there: Service | None = None
+    services: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    shared: str = "",
+    there: Service | None = None,
+    start_seconds: float = 120.0,
+    events: Any = None,
 ) -> tuple[SlotTable, asyncio.Task[None]]:
     """An attempt that waits for a container, and the loop of its job, or of a `shared` owner that has a service."""
     for name in ("_ENDED_SECONDS", "_SETTLE_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(job_loops, name, 0.01)
     options = YarnOptions(yarn_resource_managers="http://rm:1", yarn_name_nodes="http://nn:1")
-    settings, table, unused = msgspec.structs.replace(settings_of(options, "s", ""), idle_seconds=0.1), SlotTable(), Any
+    given, table, unused = settings_of(options, "s", ""), SlotTable(), Any
+    settings = msgspec.structs.replace(given, idle_seconds=0.1, start_seconds=start_seconds)
     running: list[asyncio.Task[None]] = []
     loops = JobLoops(
         settings,
         table,
         services,  # type: ignore[arg-type]
         unused,  # type: ignore[arg-type]
-        unused,  # type: ignore[arg-type]
+        events,
         unused,  # type: ignore[arg-type]
         lambda slot: None,
         lambda work: running.append(asyncio.ensure_future(work)),
@@ -130,6 +147,44 @@ async def test_the_name_of_a_deleted_service_is_given_up_after_a_while(monkeypat
     _, loop = waits(services, monkeypatch)
     await seen(services.made, 1)
     assert services.made[0] == "corral-s-2"
+    loop.cancel()
+
+
+@pytest.mark.parametrize("known", [Known.ASKED_FOR, Known.LIVE])
+async def test_a_service_that_yarn_describes_and_lists_late_gets_no_second_one_beside_it(
+    monkeypatch: pytest.MonkeyPatch, known: Known
+) -> None:
+    services = Made()
+    services.keeps, services.lists_after, services.known_as = (
+        Service("corral-s-1", JOB, "ada", "default", {}, {}),
+        6,
+        known,
+    )
+    monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
+    monkeypatch.setattr(job_loops, "_NAME_SECONDS", 0.0)
+    table, loop = waits(services, monkeypatch)
+    await seen(services.refused, 3)
+    trouble = table.attempts[ATTEMPT].trouble
+    assert trouble is not None and "does not list it yet; it is not asked for a second one" in trouble.message
+    async with asyncio.timeout(60):
+        while not table.services:
+            await asyncio.sleep(0.01)
+    assert list(table.services) == ["corral-s-1"]
+    assert services.refused == ["corral-s-1"] * 6 and not services.made and not services.deleted
+    loop.cancel()
+
+
+@pytest.mark.parametrize(("known", "start_seconds"), [(Known.ENDED, 120.0), (Known.ASKED_FOR, 0.05)])
+async def test_a_described_service_that_is_dead_is_deleted_before_another_one_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, known: Known, start_seconds: float
+) -> None:
+    services = Made()
+    services.keeps, services.known_as = Service("corral-s-1", JOB, "ada", "default", {}, {}), known
+    monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
+    table, loop = waits(services, monkeypatch, start_seconds=start_seconds)
+    table.attempts[ATTEMPT].since += 1000.0  # a retry, whose own start is not late
+    await seen(services.made, 1)
+    assert (services.deleted, services.made) == (["corral-s-1"], ["corral-s-2"])
     loop.cancel()
 
 

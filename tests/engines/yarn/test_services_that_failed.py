@@ -11,7 +11,7 @@ from corral.engines.yarn.cluster_watch import ClusterWatch
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import SlotShape
-from corral.engines.yarn.services import Services
+from corral.engines.yarn.services import Known, Services
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
 from corral.kernel.errors import NotFound, Unavailable
@@ -119,3 +119,34 @@ async def test_a_service_is_found_though_the_masters_of_others_answer_nothing(mo
     assert await services.find("corral-s-gone-1") is None
     with pytest.raises(Unavailable, match="does not describe it yet"):
         await services.find("corral-s-new-1")
+
+
+APPLICATION = "application_1_1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "known"),
+    [
+        (None, Known.NOTHING),
+        ({"state": "STOPPED"}, Known.ASKED_FOR),
+        ({"state": "ACCEPTED", "id": APPLICATION}, Known.LIVE),
+        ({"state": "STABLE", "id": APPLICATION}, Known.LIVE),
+        ({"state": "STOPPED", "id": APPLICATION}, Known.ENDED),
+        ({"state": "FAILED", "id": APPLICATION}, Known.ENDED),
+    ],
+)
+async def test_what_yarn_knows_of_a_name_that_it_does_not_list_is_told_by_its_description(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | None, known: Known
+) -> None:
+    """As Hadoop 3.4.2 answers: it calls a service STOPPED that has no application yet."""
+
+    async def ask(self: HadoopRest, method: str, path: str, **terms: Any) -> Any:
+        assert (method, path, terms) == ("GET", "/app/v1/services/s", {"user": "ada"})
+        if answer is None:
+            raise NotFound("hadoop-refused", "Service s not found")
+        return {"name": "s", "components": [], **answer}
+
+    monkeypatch.setattr(HadoopRest, "ask", ask)
+    yarn = HadoopRest("ResourceManager", ["http://rm:8088"], "me")
+    services = Services(SETTINGS, yarn, yarn, SlotTokens(b"k" * 32))
+    assert await services.known(Service("s", JOB, "ada", "default", {}, {})) is known

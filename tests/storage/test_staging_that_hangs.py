@@ -1,0 +1,99 @@
+"""Staging ends when a storage takes calls and never answers, and says so; one that answers slowly is waited for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.runtime.plan import Plan
+from corral.runtime.run import RUNTIME_FAILED, Failed, stage_out
+from corral.storage import __main__ as program
+from corral.storage import staging
+from tests.storage.test_staging import files, tree
+
+__all__ = ["tree"]
+_SHORT = """\
+import sys
+import corral.storage.__main__ as program
+program.SILENT_SECONDS, program._SAID_SECONDS = 2.0, 0.5
+sys.exit(program.main(sys.argv[1:]))
+"""
+SHORT = [sys.executable, "-c", _SHORT, "stage"]
+"""The words of the program, with less patience."""
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """A daemon at HOST:PORT that takes connections and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held = list[socket.socket]()
+
+        def take() -> None:
+            while True:
+                try:
+                    held.append(server.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for each in held:
+            each.close()
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
+def test_staging_from_a_name_node_that_never_answers_is_given_up(mute: str, scheme: str, tmp_path: Path) -> None:
+    words = [*SHORT, f"{scheme}://{mute}/data", str(tmp_path / "data")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == program.SILENT_CODE, done.stderr
+    waiting, given_up = done.stderr.splitlines()
+    assert waiting.startswith(
+        f"corral: staging {scheme}://{mute}/data to {tmp_path}/data: no storage has answered for "
+    )
+    assert given_up == "corral: staging is given up: no storage answered for 2 s"
+
+
+def test_a_task_whose_output_no_storage_takes_ends_with_that_cause(mute: str, tmp_path: Path) -> None:
+    (tmp_path / "made").write_text("model")
+    target = f"hdfs://{mute}/model"
+    plan = Plan("a", ["true"], work=str(tmp_path), outputs=[("made", target)], stage_command=SHORT)
+    with pytest.raises(Failed) as error:
+        stage_out(plan)
+    said = f"the output could not be moved from {tmp_path}/made to {target}: the storage gave no answer for too long"
+    assert (error.value.code, str(error.value)) == (RUNTIME_FAILED, said)
+
+
+def test_a_storage_that_answers_now_and_then_is_not_given_up(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece of a file, each folder and each file counts as an answer."""
+    spans = list[float]()
+
+    class Counted(staging.Progress):
+        def answered(self) -> None:
+            spans.append(self.silent_seconds)
+            super().answered()
+
+    monkeypatch.setattr(staging, "_CHUNK", 1_000_000)
+    with open(os.devnull, "w") as nowhere:
+        staging.stage(str(tree), str(tmp_path / "there"), Counted(nowhere))
+    assert files(tmp_path / "there") == files(tree)
+    folders, pieces = 3, 5 + 1 + 1
+    assert len(spans) >= folders + pieces + folders
+
+
+def test_the_programs_end_does_not_wait_for_what_watches_it(tree: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run([*SHORT, str(tree), str(tmp_path / "there")], **given)
+    assert (done.returncode, files(tmp_path / "there")) == (0, files(tree)), done.stderr
