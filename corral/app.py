@@ -372,6 +372,7 @@ async def _control(settings: Settings) -> None:
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
+    runtime = asyncio.create_task(asyncio.to_thread(container_runtime, chosen))  # its answer may take seconds
     days = settings.retention_days
     keeping = Housekeeping(
         control, archiver or logs_of, code, *kept, retention_seconds=days * 86_400, profile_days=settings.profile_days
@@ -387,7 +388,7 @@ async def _control(settings: Settings) -> None:
             clock=clock,
             replaces=given.replaces_virtual_clusters,
         )
-        await store.put_setting(CONTAINER_RUNTIME, container_runtime(chosen))
+        await store.put_setting(CONTAINER_RUNTIME, await runtime)
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
         beside = [each.run() for each in built if each.run]
