@@ -102,10 +102,20 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 
 
 async def _front(settings: Settings) -> None:
+    from corral.kernel.garbage import map_large_blocks
+    from corral.store import open_store
+    from corral.systemclock import SystemClock
+
+    map_large_blocks()
+    clock = SystemClock()
+    chosen = chosen_engines(settings)
+    place = await _blob_place(settings)
+    store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
+
+    # Loaded only now: a new store's tables are made while control, which has more to load, does so.
     from corral.api import create_app
     from corral.api.tenants import routes_of
     from corral.front import ControlSocket, LeaderClient, Server, allowance_of, configuration, listener_of
-    from corral.kernel.garbage import map_large_blocks
     from corral.portal import portal_folder
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
@@ -114,15 +124,8 @@ async def _front(settings: Settings) -> None:
     from corral.service.service import Service
     from corral.service.tenant_settings import tenant_options
     from corral.service.tenants import compose_tenants
-    from corral.store import open_store
-    from corral.systemclock import SystemClock
     from corral.workers.pool import Workers
 
-    map_large_blocks()
-    clock = SystemClock()
-    chosen = chosen_engines(settings)
-    place = await _blob_place(settings)
-    store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
     blobs, caches, profiles = (_blobs_in(settings, place, kind) for kind in ("code", "caches", "profiles"))
     for each in (blobs, caches, profiles):
         each.open()
@@ -372,6 +375,7 @@ async def _control(settings: Settings) -> None:
     systems = [each.name_nodes for each in built if each.name_nodes]
     locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
+    runtime = asyncio.create_task(asyncio.to_thread(container_runtime, chosen))  # its answer may take seconds
     days = settings.retention_days
     keeping = Housekeeping(
         control, archiver or logs_of, code, *kept, retention_seconds=days * 86_400, profile_days=settings.profile_days
@@ -379,15 +383,9 @@ async def _control(settings: Settings) -> None:
     try:
         limit.install()
         await leadership.settle()
-        given = _given(settings)
-        said = await seed(
-            store,
-            given.documents,
-            file=str(settings.cluster or ""),
-            clock=clock,
-            replaces=given.replaces_virtual_clusters,
-        )
-        await store.put_setting(CONTAINER_RUNTIME, container_runtime(chosen))
+        given, file = _given(settings), str(settings.cluster or "")
+        said = await seed(store, given.documents, file=file, clock=clock, replaces=given.replaces_virtual_clusters)
+        await store.put_setting(CONTAINER_RUNTIME, await runtime)
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
         beside = [each.run() for each in built if each.run]

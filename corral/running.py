@@ -8,11 +8,14 @@ import json
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Final
 
 from corral.kernel.errors import CorralError
 from corral.kernel.garbage import give_back
 from corral.supervisor import READY_FD
+
+_GIVE_BACK_SECONDS: Final = 2.0
+"""Seconds from the readiness of a process until it releases the memory of its start."""
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -61,9 +64,12 @@ async def when(event: asyncio.Event, act: Callable[[], None]) -> None:
 
 
 def begin(facts: Mapping[str, Any]) -> None:
-    """Report readiness, and release memory that only the start needed."""
+    """Report readiness, and a moment later release memory that only the start needed.
+
+    That takes some 30 ms, in which the first calls to the server would wait.
+    """
     tell_ready(facts)
-    give_back()
+    asyncio.get_running_loop().call_later(_GIVE_BACK_SECONDS, give_back)
 
 
 def tell_ready(facts: Mapping[str, Any]) -> None:

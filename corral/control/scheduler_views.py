@@ -22,8 +22,6 @@ from corral.model.device_timeline import MOST_TIMELINE_NODES
 from corral.model.estimate_views import estimate_view, forecast_view
 from corral.model.plan import Reasons
 from corral.model.views import EstimateView
-from corral.scheduler.planners.hived.algorithm.inspect_api import inspected
-from corral.scheduler.planners.hived.planner import HivedPlanner
 from corral.scheduler.views import CellTreeView, queue_standings, waiting_line
 
 View = TypeVar("View")
@@ -116,6 +114,9 @@ class Views:
 
     async def _hived(self, request: Request) -> Response:
         """HiveD's own documents; `what` is the rest of their address."""
+        from corral.scheduler.planners.hived.algorithm.inspect_api import inspected
+        from corral.scheduler.planners.hived.planner import HivedPlanner
+
         control = await self._world_is_there()
         world, what = control.world, request.query_params.get("what", "")
         planner = world.planner

@@ -5,6 +5,7 @@ On a server that runs as root, the tasks of each user run under a uid of their o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,6 +27,8 @@ class Accounts:
         self._secret_box = secret_box
         self._allot = allot
         self._uids: dict[str, int | None] = {}
+        self._lookups: dict[str, asyncio.Task[None]] = {}
+        """By user, a lookup that has not begun to read."""
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user for whom `ready` was awaited; None is the server's own.
@@ -41,10 +44,19 @@ class Accounts:
     async def ready(self, user: str) -> None:
         """Assign or look up the uid of `user`. An account that is deleted and created again gets another one.
 
+        Callers at the same moment share one lookup, which begins after all of their calls.
+
         Raises NotFound when the account is gone.
         """
         if not self._allot:
             return
+        lookup = self._lookups.get(user)
+        if lookup is None:
+            lookup = self._lookups[user] = asyncio.create_task(self._look_up(user))
+        await asyncio.shield(lookup)
+
+    async def _look_up(self, user: str) -> None:
+        del self._lookups[user]  # who calls from now on might want to know what this one does not read
         account = await self._store.user(user)
         if account is None:
             raise NotFound("unknown-account", f"The account {user} is gone; its tasks cannot start.")

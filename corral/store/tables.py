@@ -1,7 +1,7 @@
 """The tables as the newest migration leaves them; a test compares both.
 
 JSON is stored as text, so that it is passed through without decoding and reads the same on SQLite and PostgreSQL. Times
-are seconds since 1970. The conditions of most partial indexes are declared for SQLite only, because naming PostgreSQL
+are seconds since 1970. The conditions of partial indexes are declared for SQLite only, because naming PostgreSQL
 would load its dialect, which costs 3 MB; the migrations declare them for both. A job is three rows (list columns,
 document, run), so that scanning a list does not read documents. Tenants declare tables of their own
 (`corral.store.tenant_tables`).
@@ -47,8 +47,8 @@ jobs = Table(
     Index("jobs_by_title", "name", "id"),
     Index("jobs_by_priority", "priority", "id"),
     Index("jobs_live", "id", sqlite_where=text("live")),
-    Index("jobs_live_of_user", "user", "tasks", sqlite_where=text("live"), postgresql_where=text("live")),
-    Index("jobs_live_of_queue", "queue", sqlite_where=text("live"), postgresql_where=text("live")),
+    Index("jobs_live_of_user", "user", "tasks", sqlite_where=text("live")),
+    Index("jobs_live_of_queue", "queue", sqlite_where=text("live")),
     Index("jobs_by_parent", "array_parent", sqlite_where=text("array_parent != ''")),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -105,3 +107,20 @@ def test_a_route_below_a_prefix_keeps_the_class_that_it_chose_for_its_answers() 
     plain, own = routes_below("/v1", router, response_class=Json, include_in_schema=False)
     assert plain.response_class is Json and own.response_class is Own
     assert plain.path == "/v1/plain" and not plain.include_in_schema and not is_built(late(router.routes)[0])
+
+
+def test_the_models_of_the_openapi_document_are_built_when_it_is_made() -> None:
+    program = (
+        "import corral.api\n"
+        "from fastapi import FastAPI\n"
+        "from fastapi.openapi.models import OpenAPI, Schema\n"
+        "from pydantic import BaseModel\n"
+        "assert not OpenAPI.__pydantic_complete__ and not Schema.__pydantic_complete__\n"
+        "class Own(BaseModel):\n    number: int\n"
+        "assert Own.__pydantic_complete__ and Own.model_rebuild(force=True)\n"
+        "app = FastAPI(openapi_url=None)\n"
+        "app.get('/things', response_model=Own)(lambda: None)\n"
+        "assert app.openapi()['paths']['/things']['get'] and OpenAPI.__pydantic_complete__\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -219,6 +219,15 @@ def test_what_is_loaded_before_the_fork_is_what_front_and_control_share() -> Non
     assert len(before - shared) <= _FEW, sorted(before - shared)
 
 
+def test_control_loads_the_planner_of_hived_only_where_a_policy_names_it() -> None:
+    asked = "\nfrom corral.scheduler import find_planner\nassert find_planner('hived').__name__ == 'HivedPlanner'"
+    before = loaded(imports_of("_control"))
+    after = loaded(imports_of("_control") + asked)
+    assert {each for each in after - before if each.startswith("corral.")} == {
+        each for each in after if each.startswith("corral.scheduler.planners.hived")
+    }
+
+
 def stack_of(pid: int) -> int:
     """The address of a process' stack, which is random for each program that is started, and inherited by a fork."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[25])

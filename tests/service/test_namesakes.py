@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from sqlalchemy import update
 from corral.compat.openpai.language.names import FOLDER, V1
 from corral.compat.openpai.service.tenant import OpenPai
 from corral.control.system_accounts import FIRST_ALLOTTED, Accounts
-from corral.kernel.errors import Conflict, Forbidden
+from corral.kernel.errors import Conflict, Forbidden, NotFound
 from corral.kernel.ids import JobId
 from corral.model.accounts import Group, User
 from corral.model.storages import mount_of
@@ -70,6 +71,29 @@ async def test_a_uid_is_never_given_twice(service: Service, store: Store) -> Non
             await service.accounts.delete(ROOT, name)
             await service.accounts.create(ROOT, name)
     assert given == list(range(FIRST_ALLOTTED, FIRST_ALLOTTED + 6))
+
+
+async def test_starts_at_the_same_moment_share_a_lookup_that_begins_after_them(
+    service: Service, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    read = store.user
+
+    async def user(name: str) -> User | None:
+        looked.append(name)
+        return await read(name)
+
+    monkeypatch.setattr(store, "user", user)
+    accounts = Accounts(store, service.context.secret_box, allot=True)
+    calls = [accounts.ready(name) for name in ("ann", "bob", "ann", "zoe", "ann", "zoe")]
+    came = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(each, NotFound) for each in came] == [False, False, False, True, False, True]
+    assert looked == ["ann", "bob", "zoe"]
+    first = asyncio.create_task(accounts.ready("ann"))
+    while len(looked) < 4:  # it reads, so the next one may not take its answer
+        await asyncio.sleep(0)
+    await asyncio.gather(accounts.ready("ann"), first)
+    assert looked[3:] == ["ann", "ann"]
 
 
 async def test_a_uid_that_was_set_by_hand_is_not_given_later(service: Service, store: Store) -> None:

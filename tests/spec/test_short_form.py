@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
@@ -164,3 +165,12 @@ def test_the_canonical_document_reads_back_as_the_same_job() -> None:
     assert UnifiedJob.from_document(job.to_document(complete=False)) == job
     assert load_job(job.to_json()) == job
     assert load_job(job.to_json()).to_json() == job.to_json()
+
+
+def test_a_part_that_documents_leave_out_is_one_instance_for_all_of_them() -> None:
+    left_out, again, written = load_job(ISSUE), load_job(ISSUE), load_job(ISSUE + "retry: 3\n")
+    assert left_out.spec.retry_policy is again.spec.retry_policy
+    assert left_out.spec.retry_policy != written.spec.retry_policy == load_job(written.to_json()).spec.retry_policy
+    assert load_job(ISSUE).spec.retry_policy is left_out.spec.retry_policy
+    with pytest.raises(ValidationError, match="frozen"):
+        left_out.spec.retry_policy.max_retries = 3
