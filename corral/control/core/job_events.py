@@ -40,6 +40,7 @@ from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksR
 from corral.scheduler.events import HistoryRecalled, TasksLeaving
 
 DEPENDENCY = "dependency"
+_NONE: Mapping[AttemptId, TaskRun] = {}
 
 
 class JobEvents:
@@ -224,9 +225,7 @@ class JobEvents:
         before = job.run
         job.run = step.job
         self.pending.jobs.add(job.id)
-        self._apply_tasks(job, step.tasks)
-        for end in step.ended:
-            self._record_attempt(job, end.attempt, end.task)
+        self._apply_tasks(job, step.tasks, {end.attempt: end.task for end in step.ended} if step.ended else _NONE)
         self.pending.facts += [FactWrite(job.id, now, fact) for fact in step.facts]
         leaving: list[TaskKey] = []
         for command in step.commands:
@@ -250,7 +249,11 @@ class JobEvents:
             self.pending.ended.add(job.id)
             self._completed(job, now)
 
-    def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
+    def _apply_tasks(
+        self, job: Job, changed: Mapping[TaskKey, TaskRun | None], ended: Mapping[AttemptId, TaskRun]
+    ) -> None:  # fmt: skip
+        """Take over changed tasks, and record their attempts: each that `ended` as it was then, once."""
+        recorded = 0
         for key, task in changed.items():
             self.pending.tasks[job.id, key] = task
             before = job.tasks.get(key)
@@ -264,7 +267,12 @@ class JobEvents:
                 continue
             job.tasks[key] = task
             if task.placement is not None:
-                self._record_attempt(job, job.run.attempt_of(task), task)
+                attempt = job.run.attempt_of(task)
+                recorded += attempt in ended
+                self._record_attempt(job, attempt, ended.get(attempt, task))
+        if recorded < len(ended):
+            for attempt, task in ended.items():
+                self._record_attempt(job, attempt, task)
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
         completion, placement = task.completion, task.placement
