@@ -46,11 +46,13 @@ _NONE: Mapping[AttemptId, TaskRun] = {}
 class JobEvents:
     """Applies events to jobs, and their effects to the world and the pending writes."""
 
-    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
+    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts, *, recorded: bool = True) -> None:
+        """With `recorded`, attempts are among the writes."""
         self.world = world
         self.policy = policy
         self.pending = PendingWrites()
         self.receipts = receipts
+        self._recorded = recorded
 
     def take_pending(self) -> PendingWrites:
         """The writes that are pending since the last call; starts a new collection."""
@@ -275,6 +277,8 @@ class JobEvents:
                 self._record_attempt(job, attempt, task)
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
+        if not self._recorded:
+            return
         completion, placement = task.completion, task.placement
         asked = None
         for role in job.terms.roles:
