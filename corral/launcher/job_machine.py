@@ -193,9 +193,10 @@ def _finish(change: Change, completion: Completion, of_tasks: Completion | None 
     change.tell("job.ending", sentence, code=completion.code, attempt=change.run.attempt, completion=completion)
     change.set_job(completion=completion, wake_at=None)
     _close_roles(change)
-    rest = End(of_tasks or classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))
-    for task in list(change.tasks()):
-        if task.state is not TaskState.COMPLETED:
+    left = [task for task in change.tasks() if task.state is not TaskState.COMPLETED]
+    if left:
+        rest = End(of_tasks or classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))
+        for task in left:
             fold_task(change, task, rest)
     if _all_ended(change):
         _over(change)

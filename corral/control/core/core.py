@@ -39,7 +39,7 @@ from corral.launcher import LaunchPolicy
 from corral.model.cordons import Cordon
 from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
 from corral.model.launch import EngineLost, Exited, Noted, Started
-from corral.model.phases import phase
+from corral.model.phases import Phase, phase
 from corral.model.placement import Placement
 from corral.model.plan import Eviction, GangPlacement, PartFault, Reasons
 from corral.model.requests import GangRequest
@@ -96,6 +96,8 @@ class Core:
         self._plan_again: float | None = None
         self._next_maintenance: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
+        self._recorded = True
+        """Whether somebody reads what it stores of jobs beside their states."""
         self._counted: tuple[QueueTree, int] | None = None
         """The queues, and the cluster's revision, for which loans and past usage were counted last."""
         self._recover(recovered, now)
@@ -161,16 +163,20 @@ class Core:
         """The scheduling policy in force."""
         return self.configured.policy
 
-    def fork(self, *, unexplained: bool = False) -> Core:
+    def fork(self, *, unexplained: bool = False, unrecorded: bool = False) -> Core:
         """An independent copy; to be taken between two steps.
 
         An `unexplained` one decides the same, but finds no reasons why jobs wait, and not when preempted ones return.
+        Batches of an `unrecorded` one lack attempts and all of jobs that only lists, or a core after a restart, read.
         """
         twin = object.__new__(Core)
         twin.launch_policy, twin.configured = self.launch_policy, self.configured
         twin.machines, twin.world = self.machines.fork(), self.world.fork()
         twin.world.queue.unexplained |= unexplained
-        twin.job_events = JobEvents(twin.world, self.job_events.policy, self.job_events.receipts.fork())
+        twin._recorded = self._recorded and not unrecorded
+        twin.job_events = JobEvents(
+            twin.world, self.job_events.policy, self.job_events.receipts.fork(), recorded=twin._recorded
+        )
         twin.ledger = self.ledger.fork()
         twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)
         twin.maintenance = Maintenance(twin.job_events, twin.machines, twin.grace_of)
@@ -361,6 +367,8 @@ class Core:
 
     def _keep_served(self, job: Job) -> None:
         """Store with a job what it received."""
+        if not self._recorded:
+            return
         served = self.world.cluster.history.served(job.id)
         if served != job.run.served:
             job.run = msgspec.structs.replace(job.run, served=served)
@@ -384,13 +392,7 @@ class Core:
             job = self.world.jobs.get(job_id)
             if job is None or job_id in pending.removed:
                 continue
-            job.run = job.tasks_by_node.written(job.run)
-            if not job.completed:
-                self._keep_served(job)
-            state = phase(job.run)
-            held, waiting = devices(job.tasks_by_node.millis), waiting_reason(job, state, self.world.jobs)
-            asked = devices(job.asked_millis()) if job.run.roles else job.summary.devices
-            job.summary = summarize(job.summary, job.run, state, waiting, devices=asked, devices_held=held)
+            state = self._record(job) if self._recorded else phase(job.run)
             write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
             if job_id in pending.edited:
                 terms = job.terms
@@ -398,6 +400,17 @@ class Core:
             writes.append(write)
             job.revision += 1
         return tuple(writes)
+
+    def _record(self, job: Job) -> Phase:
+        """Bring what lists and a later core read of a job up to date; returns its phase."""
+        job.run = job.tasks_by_node.written(job.run)
+        if not job.completed:
+            self._keep_served(job)
+        state = phase(job.run)
+        held, waiting = devices(job.tasks_by_node.millis), waiting_reason(job, state, self.world.jobs)
+        asked = devices(job.asked_millis()) if job.run.roles else job.summary.devices
+        job.summary = summarize(job.summary, job.run, state, waiting, devices=asked, devices_held=held)
+        return state
 
 
 def _fault_message(fault: PartFault) -> str:

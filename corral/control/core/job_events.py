@@ -40,16 +40,19 @@ from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksR
 from corral.scheduler.events import HistoryRecalled, TasksLeaving
 
 DEPENDENCY = "dependency"
+_NONE: Mapping[AttemptId, TaskRun] = {}
 
 
 class JobEvents:
     """Applies events to jobs, and their effects to the world and the pending writes."""
 
-    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
+    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts, *, recorded: bool = True) -> None:
+        """With `recorded`, attempts are among the writes."""
         self.world = world
         self.policy = policy
         self.pending = PendingWrites()
         self.receipts = receipts
+        self._recorded = recorded
 
     def take_pending(self) -> PendingWrites:
         """The writes that are pending since the last call; starts a new collection."""
@@ -224,9 +227,7 @@ class JobEvents:
         before = job.run
         job.run = step.job
         self.pending.jobs.add(job.id)
-        self._apply_tasks(job, step.tasks)
-        for end in step.ended:
-            self._record_attempt(job, end.attempt, end.task)
+        self._apply_tasks(job, step.tasks, {end.attempt: end.task for end in step.ended} if step.ended else _NONE)
         self.pending.facts += [FactWrite(job.id, now, fact) for fact in step.facts]
         leaving: list[TaskKey] = []
         for command in step.commands:
@@ -250,7 +251,11 @@ class JobEvents:
             self.pending.ended.add(job.id)
             self._completed(job, now)
 
-    def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
+    def _apply_tasks(
+        self, job: Job, changed: Mapping[TaskKey, TaskRun | None], ended: Mapping[AttemptId, TaskRun]
+    ) -> None:  # fmt: skip
+        """Take over changed tasks, and record their attempts: each that `ended` as it was then, once."""
+        recorded = 0
         for key, task in changed.items():
             self.pending.tasks[job.id, key] = task
             before = job.tasks.get(key)
@@ -264,9 +269,16 @@ class JobEvents:
                 continue
             job.tasks[key] = task
             if task.placement is not None:
-                self._record_attempt(job, job.run.attempt_of(task), task)
+                attempt = job.run.attempt_of(task)
+                recorded += attempt in ended
+                self._record_attempt(job, attempt, ended.get(attempt, task))
+        if recorded < len(ended):
+            for attempt, task in ended.items():
+                self._record_attempt(job, attempt, task)
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
+        if not self._recorded:
+            return
         completion, placement = task.completion, task.placement
         asked = None
         for role in job.terms.roles:

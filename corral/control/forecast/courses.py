@@ -102,7 +102,7 @@ def _played(
     core: Core, past: Sequence[PastRun], now: float, seed: int, go_on: Callable[[], bool], stays: Stays | None = None
 ) -> tuple[Play, Course | None]:
     """A course, and what it tells if it came to the horizon; `stays` records what ran where."""
-    play = Play(core.fork(unexplained=True), Changes(), RunTimes(past, seed), now, stays)
+    play = Play(core.fork(unexplained=True, unrecorded=True), Changes(), RunTimes(past, seed), now, stays)
     came = play.run_while(HORIZON, go_on)
     play.stays = None
     return play, play.told() if came else None

@@ -193,7 +193,8 @@ class _Replay:
         found.first_at = found.first_at if found.steps else step.at
         found.last_at = self._at = step.at
         found.steps += 1
-        found.events += sum(len(each.intents) if isinstance(each, IntentsRead) else 1 for each in step.inputs)
+        for each in step.inputs:
+            found.events += len(each.intents) if isinstance(each, IntentsRead) else 1
         if not found.steps % _TOLD:
             self._told(found.steps)
         digest = digest_of(batch)

@@ -46,7 +46,8 @@ def play(
     course tells what ran where. `looked` is called `SAMPLES` + 1 times on the way.
     """
     stays = Stays() if timeline else None
-    return Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon, looked)
+    twin = core.fork(unexplained=True, unrecorded=True)
+    return Play(twin, changes, RunTimes(past, seed), now, stays).run(horizon, looked)
 
 
 class Play:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import inf
+from operator import itemgetter
+from typing import Final, overload
 
+from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.running_gang import joined
+from corral.scheduler.cluster.running_gang import RunningGang, joined
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.policy.size_targets import SizeTargets
-from corral.scheduler.preemption.victim import Victim, in_order
+from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.victim_search import Preemption
 from corral.scheduler.queues.waiting_queue import Queue
 
@@ -26,6 +29,31 @@ _WORTHWHILE = 1.25
 """The smallest growth factor that justifies moving an elastic gang."""
 _MOST_MOVERS = 256
 _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
+
+
+_JOB: Final = itemgetter(3)
+_EVICTION_KEY: Final = itemgetter(0, 1, 2)
+"""What `Victim.key` tells apart of whole gangs that move: priority, cost and start."""
+
+
+class Movers(Sequence[Victim]):
+    """Whole gangs that may move, in eviction order; a victim is made of one when it is looked at, mostly of the first."""
+
+    def __init__(self, found: Sequence[tuple[int, float, float, JobId, RunningGang]]) -> None:
+        """Each gang is given after its priority, its cost in device-seconds, its negative start and its job."""
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, at: int) -> Victim: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Victim]: ...
+
+    def __getitem__(self, at: int | slice) -> Victim | list[Victim]:
+        return [_mover(each) for each in self._found[at]] if isinstance(at, slice) else _mover(self._found[at])
 
 
 class Migrations:
@@ -45,30 +73,44 @@ class Migrations:
         if not self.has_devices(ask[0]):
             return ()
         gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
-        head, helpful, most = self._only_room(request), self._helpful, ask[0]
-        movers = []
-        for shape, gangs in self._cluster.gangs.by_shape().items():
-            helps = helpful.get(shape)
-            for gang in gangs.values():
-                if gang.request is None or 2 * gang.amounts[0] > most:
-                    continue
-                if helps is None:
-                    helps = helpful[shape] = self._may_help(gang.request, shape, head)
-                if not helps:
-                    break
-                if gang.cost(self._now) < gain:
-                    victim = self._preemption.view.whole(gang, Rule.CONSOLIDATION)
-                    if victim is not None:
-                        movers.append(victim)
+        movers = self._movers(gain, ask[0], self._only_room(request))
         if not movers:
             return ()
-        chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
+        chosen = self._preemption.choose(request, movers)
         if not chosen or sum(victim.cost for victim in chosen) >= gain:
             return ()
         if not self._preemption.finds_room_again(request, chosen):
             return ()
         self._preemption.settle(request, ask, chosen)
         return chosen
+
+    def _movers(self, gain: float, most: int, head: TaskShape | None) -> Movers:
+        """Return the gangs that may move for the head: the first ones in eviction order, `_MOST_MOVERS` at most.
+
+        Each costs less than `gain` and holds at most half of `most` thousandths of devices. This is asked in each plan
+        about all running gangs, so it reads their fields itself.
+        """
+        now, helpful, evicted = self._now, self._helpful, self._preemption.view.evicted
+        found: list[tuple[int, float, float, JobId, RunningGang]] = []
+        for shape, gangs in self._cluster.gangs.by_shape().items():
+            helps = helpful.get(shape)
+            if helps is False:
+                continue
+            for gang in gangs.values():
+                millis = gang.amounts[0]
+                if gang.request is None or 2 * millis > most:
+                    continue
+                if helps is None:
+                    helps = helpful[shape] = self._may_help(gang.request, shape, head)
+                    if not helps:
+                        break
+                since = gang.placed_at if gang.placed_at > gang.checkpointed_at else gang.checkpointed_at
+                cost = (millis / DEVICE or 1.0) * (now - since) if now > since else 0.0
+                if cost < gain and gang.preemptible and not (gang.leaving or evicted.get(gang.job)):
+                    found.append((gang.priority, cost, -gang.placed_at, gang.job, gang))
+        found.sort(key=_JOB, reverse=True)
+        found.sort(key=_EVICTION_KEY)
+        return Movers(found[:_MOST_MOVERS])
 
     def has_devices(self, millis: int) -> bool:
         """Return whether these thousandths of devices, some at all, are free on all machines together."""
@@ -118,3 +160,8 @@ class Migrations:
                 if more >= _WORTHWHILE * held and gain > move.cost:
                     return move, request
         return None
+
+
+def _mover(found: tuple[int, float, float, JobId, RunningGang]) -> Victim:
+    gang = found[4]
+    return Victim(gang, Rule.CONSOLIDATION, found[1], tuple(gang.charges))

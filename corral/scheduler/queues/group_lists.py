@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from corral.scheduler.queues.waiting_queue import Finding, Group
@@ -58,6 +57,9 @@ class GroupList:
         return Turns(runs, any(groups[at].lead.turned for at in order))
 
 
+_NO_GROUPS: Final = GroupList(())
+
+
 class GroupLists:
     """All groups of a queue in the lists that plans read."""
 
@@ -66,36 +68,53 @@ class GroupLists:
         self._made: list[GroupList] = []
         self.queues = frozenset([group.queue for group in self._groups])
         """The queues with waiting gangs."""
+        # Not `cached_property`, which takes a lock: lists are made anew for each gang that is alone in the queue.
+        self._starting: GroupList | None = None
+        self._usual: GroupList | None = None
+        self._opportunistic: GroupList | None = None
+        self._growing: GroupList | None = None
+        self._firsts: dict[Finding, Group] | None = None
 
-    @cached_property
+    @property
     def starting(self) -> GroupList:
         """Return those with a minimum."""
-        return self._list(group for group in self._groups if group.starts)
+        if self._starting is None:
+            self._starting = self._list([group for group in self._groups if group.starts])
+        return self._starting
 
-    @cached_property
+    @property
     def usual(self) -> GroupList:
         """Return those with a minimum that are not opportunistic."""
-        return self._list(group for group in self._groups if group.starts and group.priority >= 0)
+        if self._usual is None:
+            self._usual = self._list([group for group in self._groups if group.starts and group.priority >= 0])
+        return self._usual
 
-    @cached_property
+    @property
     def opportunistic(self) -> GroupList:
         """Return those with a minimum and a priority below 0."""
-        return self._list(group for group in self._groups if group.starts and group.priority < 0)
+        if self._opportunistic is None:
+            self._opportunistic = self._list([group for group in self._groups if group.starts and group.priority < 0])
+        return self._opportunistic
 
-    @cached_property
+    @property
     def growing(self) -> GroupList:
         """Return growth of running gangs."""
-        return self._list(group for group in self._groups if not group.starts)
+        if self._growing is None:
+            self._growing = self._list([group for group in self._groups if not group.starts])
+        return self._growing
 
-    @cached_property
+    @property
     def firsts(self) -> Mapping[Finding, Group]:
         """Return the first group of each finding."""
-        found: dict[Finding, Group] = {}
-        for group in self._groups:
-            found.setdefault(group.finding, group)
-        return found
+        if self._firsts is None:
+            self._firsts = {}
+            for group in self._groups:
+                self._firsts.setdefault(group.finding, group)
+        return self._firsts
 
-    def _list(self, groups: Iterable[Group]) -> GroupList:
+    def _list(self, groups: Sequence[Group]) -> GroupList:
+        if not groups:
+            return _NO_GROUPS
         made = GroupList(groups)
         self._made.append(made)
         return made

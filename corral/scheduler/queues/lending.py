@@ -37,7 +37,7 @@ def lending(tree: QueueTree, owned: Mapping[str, int] = _NONE) -> dict[tuple[str
 
     `owned` are the devices of the cells of each virtual cluster. O(queues), plus O(lenders x borrowers).
     """
-    if not owned and not any(node.deserved[_DEVICES] for node in tree.nodes.values()):
+    if not owned and not tree.deserving:
         return {}
     found: dict[tuple[str, str], int] = {}
     for parent in (tree.root, *tree.nodes.values()):

@@ -93,6 +93,8 @@ class QueueTree:
         self.users = Users(self.names)
         """The current and past usage of each user of a queue."""
         self.keeping = any(any(node.kept) for node in self.nodes.values())
+        self.deserving = any(node.deserved[0] for node in self.nodes.values())
+        """Whether any queue deserves devices; one that is not configured deserves nothing."""
         self.plain = all(_is_plain(spec) for spec in self.specs.values())
         """Whether no queue has a bound that could keep a gang from starting."""
 

@@ -343,7 +343,8 @@ class Queue:
         `by_user` and `by_duration` make separate groups for each user and duration. Raises PartFailed, and changes
         nothing, where the order fails.
         """
-        replaced = order != self._order or (by_user, by_duration) != (self._by_user, self._by_duration)
+        another = order is not self._order and order != self._order
+        replaced = another or (by_user, by_duration) != (self._by_user, self._by_duration)
         if replaced or (order.changes_with_time and now != self._now):
             entries = [entry for entries in self._jobs.values() for entry in entries]
             keys = [_key(order, entry.request, history, now) for entry in entries]

@@ -13,7 +13,7 @@ from corral.control.core.intents import IntentsRead
 from corral.control.core.lending_ledger import Ledger
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.launch import Exited
+from corral.model.launch import Exited, Started
 from corral.model.receipts import LedgerEntry
 from corral.model.runs import JobRun, TaskRun
 from corral.model.store_writes import ControlBatch, IntentKind
@@ -102,6 +102,45 @@ def test_a_fork_goes_on_as_the_core_would_have() -> None:
         played.run(10_000.0)
         ends.append([played.happened(job) for job in jobs])
     assert ends[0] == ends[1]
+
+
+def test_a_fork_whose_batches_nobody_reads_decides_the_same_and_records_no_attempts() -> None:
+    played = Played(nodes=2, devices=2)
+    jobs = [
+        played.submit(f"job-{number}", number * 5.0, devices=1 + number % 2, work=Work(40.0 + number))
+        for number in range(12)
+    ]
+    played.run(33.0)
+    batches: dict[bool, list[ControlBatch]] = {}
+    for unrecorded in (False, True):
+        other = played.core.fork(unrecorded=unrecorded)
+        made = batches[unrecorded] = []
+        for at in range(34, 400):
+            ended = [
+                Exited(job.run.attempt_of(task), BEGIN + at, 0)
+                for job in other.world.jobs.values()
+                for task in job.tasks.values()
+                if task.started_at is not None and task.started_at + 40.0 <= BEGIN + at
+            ]
+            started = [
+                Started(job.run.attempt_of(task), BEGIN + at)
+                for job in other.world.jobs.values()
+                for task in job.tasks.values()
+                if task.placement is not None and task.started_at is None
+            ]
+            batch = other.step([*ended, *started], BEGIN + at)
+            if batch.writes is not None:
+                made.append(batch.writes)
+    usual, bare = (
+        [
+            (each.facts, each.outbox_add, each.tasks, [(job.id, job.phase, job.live) for job in each.jobs])
+            for each in batches[unrecorded]
+        ]
+        for unrecorded in (False, True)
+    )
+    assert usual == bare
+    assert {job.id for each in batches[True] for job in each.jobs if not job.live} == set(jobs[:7])
+    assert any(each.attempts for each in batches[False]) and not any(each.attempts for each in batches[True])
 
 
 def _state(core: Core) -> tuple[object, dict[JobId, tuple[JobRun, dict[TaskKey, TaskRun]]]]:

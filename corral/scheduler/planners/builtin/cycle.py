@@ -476,7 +476,10 @@ class Cycle:
         if not self._fits(request, shape):
             reasons = self._explain(self.trial, request, shape)
             self._remember(group, request, self._verdict(reasons, None))
-            self.head.hold()
+            if self._preemption.in_queue_order:
+                self.head.hold_later()
+            else:  # an installed part may look at what is free
+                self.head.hold()
             if made := self._make_room(request, reasons):
                 return made
             self._maybe_head(request, reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 import msgspec
 
@@ -73,11 +73,11 @@ class BuiltinPlanner:
         """Fold one committed event into cluster and queue; `Cluster.apply` says what it raises."""
         kind = type(event)
         if kind in _OF_CLUSTER:
-            self.cluster.apply(cast(ClusterEvent, event))
+            self.cluster.apply(event)  # type: ignore[arg-type]
         if kind in _OF_QUEUE:
-            self.queue.apply(cast(QueueEvent, event))
-        if kind is PartFault:
-            self._in_force.fold(cast(PartFault, event))
+            self.queue.apply(event)  # type: ignore[arg-type]
+        if isinstance(event, PartFault):
+            self._in_force.fold(event)
 
     def plan(self, now: float) -> Plan:
         """Return the next plan."""

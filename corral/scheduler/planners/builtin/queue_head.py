@@ -131,6 +131,10 @@ class QueueHead:
         if self._found is not None:
             self._found.hold(self.trial.cluster)
 
+    def hold_later(self) -> None:
+        """Let the reserved place be kept from the next `hold` on: until then nobody looks at what is free."""
+        self._held = self.possible
+
     def lift(self) -> None:
         """Release the reserved place until the next `hold`."""
         self._held = False
@@ -138,9 +142,9 @@ class QueueHead:
             self._found.lift()
 
     def settle(self) -> None:
-        """Search the reservation if its place is to be held; the trial is used for other things from now on."""
-        if self._held:
-            self.reservation  # noqa: B018
+        """Search the reservation and hold it, if it is to be held; the trial is used for other things from now on."""
+        if self._held and (reservation := self.reservation) is not None:
+            reservation.hold(self.trial.cluster)
 
     def _reserve(self, request: GangRequest) -> Reservation | None:
         """Return the reservation of a gang; one equal to the last cycle's is the same object.
