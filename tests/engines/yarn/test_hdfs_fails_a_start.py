@@ -19,7 +19,7 @@ from tests.engines.yarn.mute_relay import relay_to
 from tests.engines.yarn.test_services import apps, until
 from tests.testbeds.hadoop.yarn import Yarn
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(900)]
 
 
 async def told(opened: Opened, launch: TaskLaunch, words: str) -> str:
@@ -87,7 +87,7 @@ async def test_a_name_node_that_hangs_is_told_to_those_who_start_and_holds_up_no
             await opened.engine.start(first)
             await opened.started(first.attempt)
             name_node.mute()
-            said = await told(opened, second, "does not answer")
+            said = await told(opened, second, f"The NameNode at {name_node.url} does not answer")
             assert said == f"The NameNode at {name_node.url} does not answer: it took the call and was silent for 2 s."
             await opened.engine.stop(first.attempt, grace_seconds=0, signal="KILL")
             assert (await opened.exited(first.attempt)).code == 137, "an end is told while it hangs"
