@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,13 +18,14 @@ from corral.model.launch import Exited
 from corral.model.receipts import Receipt
 from corral.model.store_writes import IntentKind, JobRecord
 from corral.monitor.health.validation import TAG
-from tests.control.harness import House, short
+from tests.control.harness import House, PaperEngine, short
+from tests.control.test_taints_evict import Later
 
 LINE = AuditWrite(0.0, "root", "budget.change", "budget:x", "administrator", True, {})
 
 
 class Site:
-    """A running control with a keeper, whose clock a test sets, and an engine whose tasks end at the real time."""
+    """A running control with a keeper, whose clock a test sets, and an engine whose tasks end at the present time."""
 
     def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
         self.house, self.store = house, house.store
@@ -59,6 +61,18 @@ class Site:
 
     async def told(self, job: JobId, kind: str) -> list[str]:
         return [each.message for each in await self.store.events_of(job) if each.kind == kind]
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A control, not yet started, some hours after the month began, so that all use of its tasks is of this month."""
+    made = House(tmp_path, PaperEngine(nodes=1))
+    clock = Later(made)
+    clock.advance(max(0.0, window_of("month", clock.now())[0] + 4 * 3600.0 - clock.now()))
+    made.clock = clock  # type: ignore[assignment]
+    await made.open()
+    yield made
+    await made.close()
 
 
 @pytest_asyncio.fixture

@@ -86,8 +86,8 @@ async def test_a_name_node_that_answers_without_end_is_left(monkeypatch: pytest.
 async def test_a_data_node_that_hangs_is_named_with_the_file(
     monkeypatch: pytest.MonkeyPatch, call: str, hang: Answer
 ) -> None:
-    monkeypatch.setattr(hadoop_rest, "CALL_SECONDS", 0.5)
-    monkeypatch.setattr(hadoop_rest, "_WHOLE_SECONDS", 1.0)
+    monkeypatch.setattr(hadoop_rest, "CALL_SECONDS", 3.0)  # the NameNode must answer within it
+    monkeypatch.setattr(hadoop_rest, "_WHOLE_SECONDS", 3.0)
     async with daemon(hang) as data:
 
         async def place(writer: asyncio.StreamWriter) -> None:

@@ -19,7 +19,7 @@ from tests.engines.yarn.mute_relay import relay_to
 from tests.engines.yarn.test_services import apps, until
 from tests.testbeds.hadoop.yarn import Yarn
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(900)]
 
 
 async def told(opened: Opened, launch: TaskLaunch, words: str) -> str:
@@ -78,7 +78,7 @@ def tried(place: YarnPlace) -> int:
 async def test_a_name_node_that_hangs_is_told_to_those_who_start_and_holds_up_no_running_task(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hadoop_rest, "CALL_SECONDS", 2.0)
+    monkeypatch.setattr(hadoop_rest, "CALL_SECONDS", 10.0)  # other calls are answered within it on a busy machine, too
     place = places(start_seconds=PATIENCE)
     async with relay_to(place.settings.file_systems[0]) as name_node:
         place.settings = msgspec.structs.replace(place.settings, file_systems=(name_node.url,))
@@ -87,8 +87,8 @@ async def test_a_name_node_that_hangs_is_told_to_those_who_start_and_holds_up_no
             await opened.engine.start(first)
             await opened.started(first.attempt)
             name_node.mute()
-            said = await told(opened, second, "does not answer")
-            assert said == f"The NameNode at {name_node.url} does not answer: it took the call and was silent for 2 s."
+            said = await told(opened, second, f"The NameNode at {name_node.url} does not answer")
+            assert said == f"The NameNode at {name_node.url} does not answer: it took the call and was silent for 10 s."
             await opened.engine.stop(first.attempt, grace_seconds=0, signal="KILL")
             assert (await opened.exited(first.attempt)).code == 137, "an end is told while it hangs"
             name_node.speak()
