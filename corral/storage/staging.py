@@ -116,7 +116,7 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
         if _is_there(file):
             return False
         with large if file.size > _SMALL else nullcontext():
-            _copy(from_fs, file, to_fs, progress.answered)
+            _copy(from_fs, file.source, to_fs, file.target, progress.answered, size=file.size, begun=_begun(file))
         if keep_times:
             _keep_time(file, to_fs)
         progress.answered()
@@ -322,24 +322,37 @@ def changed_at(info: _Info) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def _copy(from_fs: Any, file: _File, to_fs: Any, answered: Callable[[], None]) -> None:
-    """Copy what an earlier copy of a file has not; `answered` is called for each piece."""
+def _unwatched() -> None:
+    """Note nothing: the caller does not watch for silence."""
+
+
+def _copy(
+    from_fs: Any,
+    source: str,
+    to_fs: Any,
+    target: str,
+    answered: Callable[[], None] = _unwatched,
+    *,
+    size: int = 0,
+    begun: int = 0,
+) -> None:
+    """Copy a file of `size` bytes, of which the first `begun` are in the part already; `answered` follows each piece."""
     if is_object_store(to_fs):
-        _put(from_fs, file.source, to_fs, file.target, answered)
+        _put(from_fs, source, to_fs, target, answered)
         return
-    begun = copied = _begun(file)
-    part = f"{file.target}{_PART}"
-    with from_fs.open(file.source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
+    part = f"{target}{_PART}"
+    copied = begun
+    with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
         if begun:
             reader.seek(begun)
-        large = isinstance(reader, hdfs.StreamedFile) and file.size > _SMALL
+        large = isinstance(reader, hdfs.StreamedFile) and size > _SMALL
         for chunk in reader.pieces() if large else iter(lambda: reader.read(_CHUNK), b""):
             writer.write(chunk)
             copied += len(chunk)
             answered()
-    if copied < file.size:
-        raise OSError(f"{copied} bytes came of {file.size}")
-    to_fs.mv(part, file.target)
+    if copied < size:
+        raise OSError(f"{copied} bytes came of {size}")
+    to_fs.mv(part, target)
 
 
 def _keep_time(file: _File, to_fs: Any) -> None:

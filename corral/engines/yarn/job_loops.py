@@ -163,7 +163,7 @@ class JobLoops:
             slot.attempts.add(attempt.name)
             holder = Holder(slot.container, attempt.shared)
             try:
-                await self._records.write(attempt.name, holder)
+                await self._record(attempt, holder)
             except CorralError:
                 slot.attempts.discard(attempt.name)
                 self._grants.take_back(attempt.name)
@@ -182,6 +182,16 @@ class JobLoops:
             slot.wake.set()
             self._causes.pop(job, None)
         return trouble
+
+    async def _record(self, attempt: Attempt, holder: Holder) -> None:
+        """Record who gets an attempt. Another holder's record goes before, if HDFS may have taken it without an answer.
+
+        With two records the next server could give up an attempt that runs. Raises a CorralError.
+        """
+        if attempt.recorded not in ("", holder.container):
+            await self._records.remove(attempt.name, Holder(attempt.recorded, attempt.shared))
+        attempt.recorded = holder.container
+        await self._records.write(attempt.name, holder)
 
     async def _drop_ended(self, job: JobId) -> None:
         """End services that will give no container: their master failed too often, or somebody killed them.

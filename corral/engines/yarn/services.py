@@ -361,10 +361,15 @@ class Services:
 
     async def end_of(self, service: Service) -> str:
         """What YARN says of the end of a service's application, in a sentence; "" where it says nothing."""
-        terms = {"states": _ENDED_STATES, "applicationTypes": "yarn-service", "user": service.user}
+        tag, kind = f"name: {service.name}", "yarn-service"
         try:
             answer = await self._yarn.ask(
-                "GET", "/ws/v1/cluster/apps", **terms, applicationTags=f"name: {service.name}"
+                "GET",
+                "/ws/v1/cluster/apps",
+                user=service.user,
+                states=_ENDED_STATES,
+                applicationTypes=kind,
+                applicationTags=tag,
             )
             apps = _read((answer.get("apps") or {}).get("app", []), list[_App])
         except CorralError as error:

@@ -54,6 +54,8 @@ class Attempt:
     phase: Phase
     container: str = ""
     """The container that has it; `BURIED` for one that must never start."""
+    recorded: str = ""
+    """The container that HDFS was last asked to record for it; without an answer it may be recorded or not."""
     shared: str = ""
     """Whose services it runs in, if other jobs of its user do so too; "" for those of its job alone."""
     launch: TaskLaunch | None = None

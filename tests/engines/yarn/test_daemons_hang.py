@@ -14,7 +14,11 @@ import pytest
 from corral.engines.yarn import hadoop_rest
 from corral.engines.yarn.engine import YarnEngine
 from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.job_loops import JobLoops
+from corral.engines.yarn.records import Holder
+from corral.engines.yarn.slots import Attempt, Phase, SlotTable
 from corral.kernel.errors import Unavailable
+from corral.kernel.ids import AttemptId
 from corral.model.launch import Exited
 from corral.storage.log_files import LogStore
 from tests.engines.yarn.test_services_that_end import ATTEMPT
@@ -121,3 +125,30 @@ async def test_a_stop_that_hdfs_did_not_take_is_made_good_by_its_repetition(
     await engine.stop(ATTEMPT, grace_seconds=0.0)
     assert engine._events.queue.empty(), "an end is told once"
     await engine.close()
+
+
+class Lost:
+    """Records of HDFS, whose first answer is lost although the record is written."""
+
+    def __init__(self) -> None:
+        self.kept, self.calls = set[str](), 0
+
+    async def write(self, attempt: AttemptId, holder: Holder) -> None:
+        self.kept.add(holder.container)
+        self.calls += 1
+        if self.calls == 1:
+            raise Unavailable("hadoop-unreachable", "The NameNode does not answer.")
+
+    async def remove(self, attempt: AttemptId, holder: Holder) -> None:
+        self.kept.discard(holder.container)
+
+
+@pytest.mark.parametrize("second", ["container_1", "container_2"])
+async def test_an_attempt_has_one_record_though_the_answer_to_its_first_was_lost(second: str) -> None:
+    records, attempt = Lost(), Attempt(ATTEMPT, Phase.PENDING)
+    unused: Any = None
+    loops = JobLoops(SETTINGS, SlotTable(), unused, records, unused, unused, unused, unused)  # type: ignore[arg-type]
+    with pytest.raises(Unavailable):
+        await loops._record(attempt, Holder("container_1"))
+    await loops._record(attempt, Holder(second))
+    assert records.kept == {second}
