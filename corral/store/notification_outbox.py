@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select, update
 
 from corral.model.notifications.channels import (
     KEPT_SECONDS,
@@ -70,6 +70,17 @@ class NotificationOutbox(Database):
             return added
 
         return await self.write(run)
+
+    async def look_at_notifications(self, now: float) -> tuple[bool, int, bool]:
+        """Whether anybody has a verified channel, the seq of the last event, and whether a message is due, in one read."""
+        channels, counters = tables.notify_channels, tables.counters
+        query = select(
+            exists().where(channels.c.verified_at.is_not(None)),
+            select(counters.c.value).where(counters.c.name == "event").scalar_subquery(),
+            exists().where(_outbox.c.state == "queued", _outbox.c.next_at <= now),
+        )
+        told, last, due = await self.read(lambda connection: connection.execute(query).one())
+        return bool(told), int(last), bool(due)
 
     async def due_messages(self, now: float, limit: int, *, without: Collection[str] = ()) -> list[Queued]:
         """Messages whose next try is due, the oldest first, except those to some channels."""

@@ -71,6 +71,7 @@ class Records(Protocol):
     async def queue_messages(  # noqa: D102
         self, outgoing: Sequence[Outgoing], now: float, *, cursor: int | None = None
     ) -> int: ...
+    async def look_at_notifications(self, now: float) -> tuple[bool, int, bool]: ...  # noqa: D102
     async def due_messages(  # noqa: D102
         self, now: float, limit: int, *, without: Collection[str] = ()
     ) -> list[Queued]: ...
@@ -123,16 +124,25 @@ class Notifier:
     async def look(self) -> None:
         """Queue what has happened, begin to send what is due, and delete what is old."""
         now = self._clock.now()
-        people = await self._store.users_with_channels()
-        self._used = bool(people)
-        await self.read_events(people)
-        if now - self._waits_at >= WAITS_SECONDS:
-            self._waits_at = now
-            await self.look_at_waits(people)
-        await self.send_due()
+        if self._used or self._cursor is None or not await self._has_nothing_to_do(now):
+            people = await self._store.users_with_channels()
+            self._used = bool(people)
+            await self.read_events(people)
+            if now - self._waits_at >= WAITS_SECONDS:
+                self._waits_at = now
+                await self.look_at_waits(people)
+            await self.send_due()
         if now - self._forgotten >= FORGET_SECONDS:
             self._forgotten = now
             await self._store.forget_messages(now)
+
+    async def _has_nothing_to_do(self, now: float) -> bool:
+        """Whether nobody has a verified channel and no message is due; what has happened is then told to nobody."""
+        told, last, due = await self._store.look_at_notifications(now)
+        if told or due:
+            return False
+        self._cursor = last
+        return True
 
     async def read_events(self, people: frozenset[str]) -> int:
         """Queue messages for the events since the last look; returns how many were new.

@@ -328,6 +328,29 @@ async def test_nothing_is_stored_where_nobody_is_told(world: World) -> None:
     assert await world.store.setting("notifications-seq") is None
 
 
+async def test_a_look_reads_the_store_once_where_nobody_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    notifier = await begun(world)
+    await world.add("code", "webhook", "failed", verified_at=None)  # the message with its code is due
+    await world.run(notifier)
+    await world.tell(await world.job("before"), "job.completed", code=3)
+    reads: list[Any] = []
+    read = world.store.read
+
+    async def counted(*given: Any, **named: Any) -> Any:
+        reads.append(given)
+        return await read(*given, **named)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(world.store, "read", counted)
+        await world.run(notifier)
+    assert len(reads) == 1
+    await world.add("hook", "webhook", "failed")
+    await world.tell(await world.job("after"), "job.completed", code=3)
+    await world.run(notifier)
+    subjects = [each for each, _, _ in await world.states()]
+    assert subjects == ["Job ann~after failed"]
+
+
 @pytest.mark.parametrize("broken", ["users_with_channels", "job_events", "due_messages", "last_seq"])
 async def test_a_fault_of_the_store_ends_nothing(world: World, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     await world.add("hook", "webhook", "failed")
