@@ -6,26 +6,37 @@ import io
 import json
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests import warm
 from tests.endtoend.platform import Platform
 from tests.waiting import pause
 
 QUEUE: Final = "looked-at"
 """A queue whose silent jobs are looked at soon."""
+MEASURED: Final = {
+    "process-launch": ("{repeat: 1}", "python_time"),
+    "cpu-stream": ("{size_mib: 1, repeat: 1}", "copy_bw"),
+    "disk-benchmark": ("{size_mib: 1, seconds: 1}", "seq_write_bw"),
+    "tcp-bw": ("{size_mib: 1}", "pair_bw"),
+}
+"""Benchmarks with parameters of about a second, and a figure of each."""
 _PATIENCE: Final = 240.0
 _PROGRAM: Final = """\
 import os, sys, threading, time, torch, torch.distributed as dist
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
+def load_batch():
+    batch = b"x" * 2**25  # so much is never taken from the heap, which may be large enough already
+    time.sleep(0.02)
 def load_shard():
     threading.Event().wait()
 def train_step():
     dist.all_reduce(torch.ones(8))
 for step in range(10**6):
-    time.sleep(0.02)
+    load_batch()
     if dist.get_rank() == 1 and os.path.exists(sys.argv[1]): load_shard()
     train_step()
     if step % 20 == 19: print("step", step + 1, flush=True)
@@ -51,9 +62,14 @@ def looked_into(
     hang: Path,
     suite: Path,
     nodes: Sequence[str],
+    benchmarks: Sequence[str],
     *more: str,
-) -> None:
-    """Run the gang and ask everything of it, have it hang at the file `hang`, and measure the nodes that it leaves."""
+) -> dict[str, dict[str, float]]:
+    """Run the gang and ask everything of it, have it hang at the file `hang`, and measure the nodes that it leaves.
+
+    `benchmarks` are names in `MEASURED`, and `more` options of the run. Returns the greatest figure of each curve that the
+    profile of the kind system has of a task, by the task and the curve's name.
+    """
     name = str(document["name"])
     queue = suite.with_name("queue.yaml")
     queue.write_text(f"kind: Queue\nname: {QUEUE}\nhangs: {{atLeast: 5s, atMost: 30s}}\n")
@@ -62,8 +78,10 @@ def looked_into(
         job = platform.submit(document)
         for task in ("worker-0", "worker-1"):
             platform.printed(job, task, r"step 20\b")
+        platform.all_run(job)
         _has_measured_its_network(platform, job["id"])
         _is_traced(platform, name)
+        figures = _is_looked_at(platform, name, suite.parent)
         hang.touch()
         _stands(platform, name)
         _hangs(platform, job["id"])
@@ -72,7 +90,8 @@ def looked_into(
     finally:
         platform.clear()
         platform.corral("delete", f"queue/{QUEUE}")
-    _are_measured(platform, suite, nodes, *more)
+    _are_measured(platform, suite, nodes, benchmarks, *more)
+    return figures
 
 
 def _has_measured_its_network(platform: Platform, job: str) -> None:
@@ -96,6 +115,47 @@ def _is_traced(platform: Platform, name: str) -> None:
     assert sorted(each["rank"].split()[0] for each in facts["reports"]) == ["worker-0", "worker-1"]
     for each in facts["reports"]:
         assert any("all_reduce" in one["name"] for one in each["collectives"])
+
+
+def _is_looked_at(platform: Platform, name: str, folder: Path) -> dict[str, dict[str, float]]:
+    """Samples and growing memory are of the function that loads batches; the greatest figures of the kind system."""
+    samples = _profiled(platform, name, "python", _loads)
+    assert samples["frames"][0]["samples"] == samples["samples"]
+    platform.corral("profile", "download", samples["id"], "--to", str(folder))
+    assert "load_batch" in (folder / f"{samples['id']}-flame-graph.svg").read_text()
+    _profiled(platform, name, "memory", lambda facts: _loads(facts) and all(one["grown"] for one in facts["memory"]))
+    system = _profiled(platform, name, "system", lambda facts: all(map(_runs, _figures(facts).values())))
+    assert all(most["memory of the processes"] > 16 for most in _figures(system).values()), _figures(system)
+    return _figures(system)
+
+
+def _loads(facts: Mapping[str, Any]) -> bool:
+    return any(each["name"].startswith("load_batch (") for each in facts["functions"])
+
+
+def _runs(most: Mapping[str, float]) -> bool:
+    return most.get("processors in use", 0.0) > 0
+
+
+def _figures(facts: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return {each["rank"]: {curve["name"]: curve["most"] for curve in each["curves"]} for each in facts["curves"]}
+
+
+def _profiled(platform: Platform, name: str, what: str, shows: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """A profile of both ranks at the same time, of one second; taken again while it shows too little.
+
+    On a busy machine a rank may not run in a second.
+    """
+    begun = time.monotonic()
+    while True:
+        done = platform.run("profile", name, "--all", "--what", what, "--duration", "1s", "-o", "json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        facts: dict[str, Any] = json.loads(done.stdout)
+        assert facts["problems"] == [], f"{done.stderr}{platform.log(name)}"
+        assert sorted(each.split()[0] for each in facts["ranks"]) == ["worker-0", "worker-1"], facts["ranks"]
+        if shows(facts):
+            return facts
+        assert time.monotonic() - begun < _PATIENCE, facts
 
 
 def _stands(platform: Platform, name: str) -> None:
@@ -129,14 +189,16 @@ def _hangs(platform: Platform, job: str) -> None:
     assert {"summary.json", "figures.json"} <= set(files)
 
 
-def _are_measured(platform: Platform, suite: Path, nodes: Sequence[str], *more: str) -> None:
-    """The nodes are measured with a suite of one second."""
-    suite.write_text("superbench: {benchmarks: {process-launch: {timeout: 200, parameters: {repeat: 1}}}}")
+def _are_measured(platform: Platform, suite: Path, nodes: Sequence[str], benchmarks: Sequence[str], *more: str) -> None:
+    """The nodes are measured with a suite of these benchmarks."""
+    listed = "".join(f"    {name}: {{timeout: 200, parameters: {MEASURED[name][0]}}}\n" for name in benchmarks)
+    suite.write_text(f"superbench:\n  benchmarks:\n{listed}")
     results = suite.with_suffix(".jsonl")
     asked = ("--suite", str(suite), "--nodes", ",".join(nodes), "--results", str(results), "--file-only", *more)
-    done = platform.run("benchmark", "run", *asked)
+    done = warm.corral(("benchmark", "run", *asked), env=platform.env, seconds=400)
     assert done.returncode == 0, done.stderr
     measured = {line["node"]: line for line in map(json.loads, results.read_text().splitlines())}
     assert sorted(measured) == sorted(nodes)
     for line in measured.values():
-        assert line["process-launch/return_code"] == 0 and line["process-launch/python_time:0"] > 0
+        for name in benchmarks:
+            assert line[f"{name}/return_code"] == 0 and line[f"{name}/{MEASURED[name][1]}:0"] > 0, line

@@ -172,4 +172,8 @@ def test_why_a_gang_is_slow_or_hangs_is_told_and_its_node_is_measured(
     role = {"image": IMAGE, "resources": resources, "kubernetes": {"podTemplate": demo.mounts("slow")}}
     demo.most = len(plugin.devices())  # a benchmark takes all of its node
     job = gang("slow", demo.python / "python", "/kept/hang", **role)
-    looked_into(demo, job, hang, tmp_path / "suite.yaml", [f"kubernetes/{demo.node.name}"], "--image", IMAGE)
+    suite, nodes, measured = tmp_path / "suite.yaml", [f"kubernetes/{demo.node.name}"], ("cpu-stream", "disk-benchmark")
+    figures = looked_into(demo, job, hang, suite, nodes, ("process-launch", *measured), "--image", IMAGE)
+    for most in figures.values():
+        assert 0 <= most["page cache"] < most["memory of the group"] <= 2048, f"of the container's own group: {most}"
+        assert most["network sent"] > 0, f"the pod's own network: {most}"

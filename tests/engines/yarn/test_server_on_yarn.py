@@ -350,4 +350,5 @@ def test_why_a_gang_is_slow_is_told_and_nodes_are_measured(server: OnYarn, tmp_p
     hang = tmp_path / "hang"
     role = {"resources": {"cpu": "1", "memory": "512Mi"}}
     job = gang("slow", environment("pytorch") / "python", str(hang), **role)
-    looked_into(server, {**job, "nodes": THERE}, hang, tmp_path / "suite.yaml", ["yarn/nm1", "yarn/nm2"])
+    nodes = [f"yarn/{name}" for name in THERE]
+    looked_into(server, {**job, "nodes": THERE}, hang, tmp_path / "suite.yaml", nodes, ("process-launch", "tcp-bw"))
