@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from corral.engines.yarn import services as services_module
 from corral.engines.yarn.fetch_failures import words_of_end
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.services import Services
@@ -42,6 +43,8 @@ class Hadoop:
         if operation == "GETHOMEDIRECTORY":
             return {"Path": "/user/ada"}
         if operation == "GETFILESTATUS":
+            if isinstance(error := self.refusals.get(path.removeprefix("/webhdfs/v1")), NotFound):
+                raise error
             return {"FileStatus": {"permission": "755"}}
         if operation == "CHECKACCESS":
             assert terms["user"] == "ada" and terms["fsaction"] == "r--", "it is asked as the user of the containers"
@@ -98,6 +101,38 @@ async def test_a_program_that_is_gone_is_staged_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr(services, "_stage_programs", stage)
     look = await services.look(SERVICE)
     assert look.trouble.endswith("Corral has written it again.") and staged == ["programs"]
+
+
+async def test_a_program_that_several_services_miss_is_staged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop = Hadoop({PROGRAM: GONE})
+    services, staged = services_over(hadoop, monkeypatch), list[str]()
+
+    async def stage() -> None:
+        await asyncio.sleep(0)  # the others look meanwhile
+        staged.append("programs")
+        hadoop.refusals.clear()
+
+    monkeypatch.setattr(services, "_stage_programs", stage)
+    looks = await asyncio.gather(*(services.look(SERVICE) for _ in range(5)))
+    assert all(look.trouble.endswith("Corral has written it again.") for look in looks)
+    assert staged == ["programs"]
+
+
+async def test_files_that_can_be_read_are_looked_at_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop = Hadoop({PROGRAM: CLOSED})
+    services = services_over(hadoop, monkeypatch)
+
+    async def asked() -> tuple[int, str]:
+        hadoop.asked.clear()
+        trouble = (await services.look(SERVICE)).trouble
+        return sum("CHECKACCESS" in each for each in hadoop.asked), trouble[:10]
+
+    assert [await asked(), await asked()] == [(1, "No NodeMan")] * 2, "what is wrong is looked at each time"
+    hadoop.refusals.clear()
+    assert [await asked(), await asked(), await asked()] == [(3, ""), (0, ""), (0, "")]
+    hadoop.refusals[OWN] = GONE
+    services._readable[SERVICE.name] -= services_module._FILES_SECONDS
+    assert await asked() == (3, "No NodeMan")
 
 
 async def test_a_file_of_another_version_that_is_gone_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
