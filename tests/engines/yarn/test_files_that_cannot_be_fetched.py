@@ -165,6 +165,21 @@ async def test_a_gateway_that_cannot_check_rights_has_nothing_said_of_them(monke
     assert await services_over(Hadoop({PROGRAM: unknown}), monkeypatch).look(SERVICE) == (False, "")
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "is_closed"),
+    [
+        ("hadoop-refused", "The NameNode refuses x: RetriableException: The server is too busy.", False),
+        ("hadoop-proxy-user", "The NameNode refuses x: User: corral is not allowed to impersonate ada.", False),
+        ("hadoop-refused", "The NameNode refuses x: AccessControlException: No policy lets ada in.", True),
+    ],
+)
+async def test_a_refusal_for_another_reason_is_not_taken_for_a_closed_file(
+    monkeypatch: pytest.MonkeyPatch, code: str, said: str, is_closed: bool
+) -> None:
+    look = await services_over(Hadoop({PROGRAM: Forbidden(code, said)}), monkeypatch).look(SERVICE)
+    assert look.trouble.startswith("No NodeManager can fetch") is is_closed
+
+
 async def test_a_name_node_that_does_not_answer_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Unavailable("hadoop-unreachable", "The NameNode does not answer.")
     with pytest.raises(Unavailable, match="does not answer"):
