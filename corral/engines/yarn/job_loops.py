@@ -71,8 +71,8 @@ class JobLoops:
         """By name that YARN refuses and does not list, since when."""
         self._unsure: dict[JobId, Service] = {}
         """By job a service that YARN may have been asked for, and that is not known yet."""
-        self._causes: dict[JobId, str] = {}
-        """By job why the services that it waits for give no containers, as far as is known."""
+        self._causes: dict[JobId, dict[str, str]] = {}
+        """By job, and the service that it waits for, why it gives no containers, as far as is known."""
         self._over: set[JobId] = set()
         """Jobs that need their services no more."""
 
@@ -113,7 +113,7 @@ class JobLoops:
                 trouble = await self._assign(job)
                 await self._drop_ended(job)
                 await self._ask_for_containers(job)
-                cause = self._causes.get(job, "")
+                cause = next(iter(self._causes.get(job, {}).values()), "")
                 self._note(job, trouble or (Unavailable("container-fails", cause) if cause else None))
             except CorralError as error:
                 _log.warning("job %s gets no containers: %s", job, error.message)
@@ -216,10 +216,15 @@ class JobLoops:
                 await self._delete(service)
 
     def _keep_cause(self, service: Service, cause: str) -> None:
-        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more."""
-        if cause and cause != self._causes.get(service.job):
+        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more.
+
+        What was wrong with services that are gone is forgotten.
+        """
+        before = self._causes.get(service.job, {})
+        if cause and cause != before.get(service.name):
             _log.warning("service %s gives no containers: %s", service.name, cause)
-        self._causes[service.job] = cause
+        others = {name: each for name, each in before.items() if name in self._table.services and name != service.name}
+        self._causes[service.job] = others | ({service.name: cause} if cause else {})
 
     async def _ask_for_containers(self, job: JobId) -> None:
         pending: dict[SlotShape, list[Attempt]] = {}

@@ -12,7 +12,7 @@ import pytest
 from corral.engines.yarn import services as services_module
 from corral.engines.yarn.fetch_failures import words_of_end
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.services import Services
+from corral.engines.yarn.services import Look, Services
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Service
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
@@ -251,6 +251,35 @@ async def test_an_attempt_that_waits_is_told_the_cause_and_ends_with_it_when_its
     attempt.since -= 2000.0
     await until(lambda: bool(ends))
     assert ends[0] == (-120, f"YARN gave no container within 1000 s: {services.trouble}")
+    loop.cancel()
+
+
+async def test_the_cause_of_one_service_stays_told_while_another_one_of_the_job_is_well(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    services, cause, looks = Made(), "No NodeManager can fetch /x: it is not in HDFS any more.", list[str]()
+
+    async def look(service: Service) -> Look:
+        looks.append(service.name)
+        return Look(False, cause if service.name == "first" else "")
+
+    monkeypatch.setattr(services, "look", look)
+    there = Service("first", JOB, "ada", "default", {}, {"small-n0": 1})
+    table, loop = waits(services, monkeypatch, there=there, start_seconds=1000.0)
+    attempt, now = table.attempts[ATTEMPT], there.busy_at
+    table.services["second"] = Service(
+        "second", JOB, "ada", "default", dict(there.components), {"small-n0": 1}, busy_at=now, prolonged_at=now
+    )
+    await until(lambda: attempt.trouble is not None)
+    told, most = list[str](), len(looks) + 20
+
+    def looked() -> bool:
+        told.append(attempt.trouble.message if attempt.trouble is not None else "")
+        return len(looks) > most and {"first", "second"} <= set(looks)
+
+    await until(looked)
+    assert set(told) == {cause}
+    assert caplog.text.count("gives no containers: ") == 1
     loop.cancel()
 
 
