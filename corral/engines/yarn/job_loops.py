@@ -288,7 +288,7 @@ class JobLoops:
 
     def _settle(self, job: JobId, service: Service) -> None:
         """Note that it is known what became of a service that YARN was asked for; the next one has another name."""
-        self._numbers[job] = int(service.name.rpartition("-")[2])
+        self._numbers[job] = self._numbers.get(job, 0) + 1
         self._refused.pop(service.name, None)
         self._unsure.pop(job, None)
 
