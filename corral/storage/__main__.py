@@ -4,7 +4,8 @@
 is copied. With `--storage` a missing source counts as empty, and files keep their modification time, so that unchanged
 files are not copied back. With `--events SECONDS` what is new in the event files of SOURCE is appended to copies in the
 folder DESTINATION; files that have not changed for so many seconds are not begun. It exits with 3 when nothing more is
-copied, because the copies are as large as they may be. Staging exits with 4 when no storage answers for ten minutes.
+copied, because the copies are as large as they may be. Staging exits with 4 when no storage answers for ten
+minutes; calls that move blocks of an object store are left to their library, which gives up sooner.
 """
 
 from __future__ import annotations

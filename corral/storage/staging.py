@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import posixpath
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Semaphore
+from threading import Lock, Semaphore
 from typing import Any, NamedTuple, TextIO
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
@@ -82,6 +83,24 @@ class Progress:
         self._to = to
         self._next = time.monotonic() + _EVERY
         self._answered = time.monotonic()
+        self._lock = Lock()
+        self._bounded = 0
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Count no silence while the block runs: its call to a storage ends by itself, and may rightly take long.
+
+        A library of object stores moves up to 50 MiB for one call, of several files at once. It gives up a storage that is
+        silent after some minutes.
+        """
+        with self._lock:
+            self._bounded += 1
+        try:
+            yield
+        finally:
+            self.answered()
+            with self._lock:
+                self._bounded -= 1
 
     def answered(self) -> None:
         """Note that a storage has answered a question, or taken or given bytes."""
@@ -90,7 +109,7 @@ class Progress:
     @property
     def silent_seconds(self) -> float:
         """Seconds since a storage has answered."""
-        return time.monotonic() - self._answered
+        return 0.0 if self._bounded else time.monotonic() - self._answered
 
     def at(self, done: Done, total_files: int, total_bytes: int) -> None:
         """Print the progress, at most every five seconds."""
@@ -116,7 +135,7 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
         if _is_there(file):
             return False
         with large if file.size > _SMALL else nullcontext():
-            _copy(from_fs, file.source, to_fs, file.target, progress.answered, size=file.size, begun=_begun(file))
+            _copy(from_fs, file.source, to_fs, file.target, progress, size=file.size, begun=_begun(file))
         if keep_times:
             _keep_time(file, to_fs)
         progress.answered()
@@ -322,8 +341,8 @@ def changed_at(info: _Info) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def _unwatched() -> None:
-    """Note nothing: the caller does not watch for silence."""
+_UNWATCHED = Progress(sys.stderr)
+"""For copies at whose silence nothing looks."""
 
 
 def _copy(
@@ -331,14 +350,14 @@ def _copy(
     source: str,
     to_fs: Any,
     target: str,
-    answered: Callable[[], None] = _unwatched,
+    progress: Progress = _UNWATCHED,
     *,
     size: int = 0,
     begun: int = 0,
 ) -> None:
-    """Copy a file of `size` bytes, of which the first `begun` are in the part already; `answered` follows each piece."""
+    """Copy a file of `size` bytes, of which the first `begun` are in the part already."""
     if is_object_store(to_fs):
-        _put(from_fs, source, to_fs, target, answered)
+        _put(from_fs, source, to_fs, target, progress)
         return
     part = f"{target}{_PART}"
     copied = begun
@@ -346,13 +365,23 @@ def _copy(
         if begun:
             reader.seek(begun)
         large = isinstance(reader, hdfs.StreamedFile) and size > _SMALL
-        for chunk in reader.pieces() if large else iter(lambda: reader.read(_CHUNK), b""):
+        for chunk in reader.pieces() if large else _chunks(from_fs, reader, progress):
             writer.write(chunk)
             copied += len(chunk)
-            answered()
+            progress.answered()
     if copied < size:
         raise OSError(f"{copied} bytes came of {size}")
     to_fs.mv(part, target)
+
+
+def _chunks(filesystem: Any, reader: Any, progress: Progress) -> Iterator[bytes]:
+    """What is left of a file of this file system."""
+    while True:
+        with progress.bounded() if is_object_store(filesystem) else nullcontext():
+            chunk: bytes = reader.read(_CHUNK)
+        if not chunk:
+            return
+        yield chunk
 
 
 def _keep_time(file: _File, to_fs: Any) -> None:
@@ -361,19 +390,20 @@ def _keep_time(file: _File, to_fs: Any) -> None:
         os.utime(file.target, (changed, changed))
 
 
-def _put(from_fs: Any, source: str, to_fs: Any, target: str, answered: Callable[[], None]) -> None:
+def _put(from_fs: Any, source: str, to_fs: Any, target: str, progress: Progress) -> None:
     """Write a whole object or none. Closing it after an error, as `with` does, would store a partial object."""
     with from_fs.open(source, "rb") as reader:
         writer = to_fs.open(target, "wb")
         try:
-            while chunk := reader.read(_CHUNK):
-                writer.write(chunk)
-                answered()
+            for chunk in _chunks(from_fs, reader, progress):
+                with progress.bounded():
+                    writer.write(chunk)
         except BaseException:
             writer.closed = True
             writer.discard()
             raise
-        writer.close()
+        with progress.bounded():
+            writer.close()
 
 
 def is_object_store(filesystem: Any) -> bool:

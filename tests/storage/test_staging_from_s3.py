@@ -84,6 +84,8 @@ def test_an_object_that_came_in_part_is_not_there_and_the_one_before_stays(
             raise ConnectionError("the source is gone")
 
     class Source:
+        protocol = "file"
+
         def open(self, path: str, mode: str) -> Broken:
             return Broken(bytes(size))
 

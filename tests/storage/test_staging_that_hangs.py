@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from corral.runtime.plan import Plan
 from corral.runtime.run import RUNTIME_FAILED, Failed, stage_out
@@ -93,6 +95,54 @@ def test_a_storage_that_answers_now_and_then_is_not_given_up(
     assert files(tmp_path / "there") == files(tree)
     folders, pieces = 3, 5 + 1 + 1
     assert len(spans) >= folders + pieces + folders
+
+
+@pytest.mark.parametrize("way", ["from the store", "to the store"])
+def test_a_block_of_an_object_store_may_take_longer_than_ten_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Its library moves 50 MiB in one call, of eight files at once; where the store is silent it gives up by itself."""
+    clock, spans = [0.0], list[float]()
+    progress = staging.Progress(sys.stderr)
+
+    class Slow(io.BytesIO):
+        def _takes_long(self) -> None:
+            clock[0] += 2 * program.SILENT_SECONDS
+            spans.append(progress.silent_seconds)
+
+        def read(self, size: int | None = -1) -> bytes:
+            self._takes_long()
+            return super().read(size)
+
+        def write(self, data: Any) -> int:
+            self._takes_long()
+            return super().write(data)
+
+        def close(self) -> None:
+            self._takes_long()
+            super().close()
+
+    class Store:
+        protocol = "s3"
+
+        def open(self, path: str, mode: str) -> Slow:
+            return Slow(b"bytes" if mode == "rb" else b"")
+
+    monkeypatch.setattr(staging.time, "monotonic", lambda: clock[0])
+    progress.answered()
+    local = LocalFileSystem()
+    (tmp_path / "a").write_bytes(b"bytes")
+    if way == "from the store":
+        staging._copy(Store(), "a", local, str(tmp_path / "b"), progress, size=5)
+        assert (tmp_path / "b").read_bytes() == b"bytes"
+        spans.pop()  # it is closed without a call to the store
+    else:
+        staging._copy(local, str(tmp_path / "a"), Store(), "b", progress, size=5)
+    assert len(spans) >= 2 and set(spans) == {0.0}
+    clock[0] += 3.0
+    progress.answered()
+    clock[0] += 4.0
+    assert progress.silent_seconds == 4.0, "afterwards silence counts again"
 
 
 def test_the_programs_end_does_not_wait_for_what_watches_it(tree: Path, tmp_path: Path) -> None:

@@ -233,6 +233,7 @@ class YarnEngine:
             self._table.attempts[attempt] = found
             found.phase, found.container = Phase.ASSIGNED, BURIED
             await self._records.write(attempt, Holder(BURIED, found.shared))
+            await self._remove_unanswered(found)
             self._events.end(found, 128 + number, "it was stopped before it started")
             return
         if found.exited is None and found.stop is None:
@@ -249,12 +250,18 @@ class YarnEngine:
             if found.exited is None:
                 raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
             await self._records.remove(attempt, Holder(found.container, found.shared))
+            await self._remove_unanswered(found)
             self._table.attempts.pop(attempt, None)
             if slot := self._table.slots.get(found.slot):
                 slot.attempts.discard(attempt)
                 slot.wake.set()
             if self._table.services_of(found.owner):
                 self._loops.ring(found.owner)
+
+    async def _remove_unanswered(self, found: Attempt) -> None:
+        """Remove the record of a container that did not get the attempt: HDFS may have taken it without an answer."""
+        if found.recorded not in ("", found.container):
+            await self._records.remove(found.name, Holder(found.recorded, found.shared))
 
     def job_over(self, job: JobId) -> None:
         """Note that a job is over: its containers are given back at once."""

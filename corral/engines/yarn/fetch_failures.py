@@ -16,6 +16,7 @@ _TIME: Final = re.compile(r"\[\d{4}-\d\d-\d\d [\d:.,]+\]")
 _INSTANCE: Final = re.compile(r"^[\w-]+-\d+ ?: ")
 _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error): ")
 _OWN: Final = re.compile(r"^corral: (.+)$", re.MULTILINE)
+_NOT_ALLOWED: Final = "AccessControlException"
 _INODE: Final = re.compile(r'inode="([^"]{1,300})"')
 
 
@@ -39,7 +40,8 @@ class Unfetched(NamedTuple):
 async def unfetched(files: HadoopRest, paths: Iterable[str], user: str) -> Unfetched | None:
     """The first of the files in HDFS that is missing, or that `user` may not read.
 
-    Raises Unavailable when the NameNode does not answer. One that cannot check rights (HttpFS) has nothing said of them.
+    Raises Unavailable when the NameNode does not answer. Nothing is said where it cannot check rights (HttpFS), or has
+    another trouble.
     """
     for path in paths:
         place = f"/webhdfs/v1{quote(path)}"
@@ -48,6 +50,8 @@ async def unfetched(files: HadoopRest, paths: Iterable[str], user: str) -> Unfet
         except NotFound:
             return Unfetched(path, True)
         except Forbidden as error:
+            if error.code != "hadoop-permission" and _NOT_ALLOWED not in error.message:
+                return None  # WebHDFS answers with 403 to every other trouble of the NameNode's, too
             found = _INODE.search(error.message)
             return Unfetched(path, False, found[1] if found else "")
         except Unavailable:

@@ -69,8 +69,10 @@ class JobLoops:
         """The number of the last service of a job: YARN frees a deleted name only after a while."""
         self._refused: dict[str, float] = {}
         """By name that YARN refuses and does not list, since when."""
-        self._causes: dict[JobId, str] = {}
-        """By job why the services that it waits for give no containers, as far as is known."""
+        self._unsure: dict[JobId, Service] = {}
+        """By job a service that YARN may have been asked for, and that is not known yet."""
+        self._causes: dict[JobId, dict[str, str]] = {}
+        """By job, and the service that it waits for, why it gives no containers, as far as is known."""
         self._over: set[JobId] = set()
         """Jobs that need their services no more."""
 
@@ -111,7 +113,7 @@ class JobLoops:
                 trouble = await self._assign(job)
                 await self._drop_ended(job)
                 await self._ask_for_containers(job)
-                cause = self._causes.get(job, "")
+                cause = next(iter(self._causes.get(job, {}).values()), "")
                 self._note(job, trouble or (Unavailable("container-fails", cause) if cause else None))
             except CorralError as error:
                 _log.warning("job %s gets no containers: %s", job, error.message)
@@ -133,7 +135,9 @@ class JobLoops:
                 continue
 
     def _is_done(self, job: JobId) -> bool:
-        return not self._table.pending(job) and all(each.job != job for each in self._table.services.values())
+        if self._table.pending(job) or job in self._unsure:
+            return False
+        return all(each.job != job for each in self._table.services.values())
 
     def _note(self, job: JobId, trouble: CorralError | None) -> None:
         """Keep a refusal for the attempts that wait; one that will not pass ends the wait of their starts."""
@@ -212,10 +216,15 @@ class JobLoops:
                 await self._delete(service)
 
     def _keep_cause(self, service: Service, cause: str) -> None:
-        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more."""
-        if cause and cause != self._causes.get(service.job):
+        """Keep why a service gives no containers, for the attempts that wait; "" where nothing is wrong any more.
+
+        What was wrong with services that are gone is forgotten.
+        """
+        before = self._causes.get(service.job, {})
+        if cause and cause != before.get(service.name):
             _log.warning("service %s gives no containers: %s", service.name, cause)
-        self._causes[service.job] = cause
+        others = {name: each for name, each in before.items() if name in self._table.services and name != service.name}
+        self._causes[service.job] = others | ({service.name: cause} if cause else {})
 
     async def _ask_for_containers(self, job: JobId) -> None:
         pending: dict[SlotShape, list[Attempt]] = {}
@@ -264,17 +273,26 @@ class JobLoops:
         )
         try:
             await self._services.make(service)
+        except Unavailable:
+            self._unsure[job] = service
+            raise
         except Conflict:
+            self._unsure[job] = service
             there = await self._services.find(service.name)
             if there is None:
-                raise await self._name_taken(job, number, service) from None
+                raise await self._name_taken(job, service) from None
             service = there
-        self._numbers[job] = number
-        self._refused.pop(service.name, None)
+        self._settle(job, service)
         service.busy_at = _now()
         self._table.services[service.name] = service
 
-    async def _name_taken(self, job: JobId, number: int, service: Service) -> Unavailable:
+    def _settle(self, job: JobId, service: Service) -> None:
+        """Note that it is known what became of a service that YARN was asked for; the next one has another name."""
+        self._numbers[job] = self._numbers.get(job, 0) + 1
+        self._refused.pop(service.name, None)
+        self._unsure.pop(job, None)
+
+    async def _name_taken(self, job: JobId, service: Service) -> Unavailable:
         """Why a service is waited for whose name YARN refuses and does not list; a dead one's name is given up.
 
         One that YARN describes is being made. A second one would leave it without an owner, so it is waited for while
@@ -291,10 +309,22 @@ class JobLoops:
         if is_dead:
             if known is not Known.NOTHING:
                 await self._services.delete(service)
-            self._numbers[job] = number
-            del self._refused[service.name]
+            self._settle(job, service)
             message = f"YARN keeps the name {service.name} of a service that has ended; another one is asked for."
         return Unavailable("service-name-taken", message)
+
+    async def _drop_unsure(self, job: JobId) -> None:
+        """End a service that YARN may still be making when no attempt waits for it: its containers had no owner."""
+        service = self._unsure.get(job)
+        if service is None or self._table.pending(job):
+            return
+        waited = _now() - self._refused.setdefault(service.name, _now())
+        known = await self._services.known(service)
+        if known is not Known.NOTHING:
+            await self._services.delete(service)
+        elif waited <= _NAME_SECONDS:
+            return
+        self._settle(job, service)
 
     async def _give_back(self, job: JobId) -> None:
         """Prolong the services that are needed, and give back the containers and services that are not."""
@@ -312,6 +342,7 @@ class JobLoops:
                 await self._prolong(service, now)
             await self._give_back_idle(service, now)
             await self._give_back_awaited(service, now)
+        await self._drop_unsure(job)
 
     def _is_busy(self, service: Service) -> bool:
         """Whether a service is needed. One that gets no more containers is not, for those that wait for others."""

@@ -42,6 +42,10 @@ _ENDED_CONTAINER: Final = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
 """States of containers that are gone. That of a lost node stays listed as FAILED, as its successor gets no place there."""
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _ENDED_STATES: Final = "FINISHED,FAILED,KILLED"
+_FILES_SECONDS: Final = 60.0
+"""Seconds for which the files of a service are not looked at again once its user may read all of them. Where a thousand
+jobs wait for containers, the NameNode is asked some fifty times a second.
+"""
 _NO_FILE: Final = "Src_file does not exist"
 """A part of YARN's refusal of a service whose files are not in HDFS."""
 
@@ -171,11 +175,21 @@ class Services:
         self._homes: dict[str, str] = {}
         """The home folders in HDFS by user."""
         self._staging = asyncio.Lock()
+        self._readable: dict[str, float] = {}
+        """By service until when its files are not looked at."""
 
     async def stage_programs(self) -> None:
         """Put the programs of slots into HDFS under their hashes, where every user can read them. Raises a CorralError."""
         async with self._staging:
             await self._stage_programs()
+
+    async def _stage_missing(self, program: str) -> None:
+        """Put the programs into HDFS again, unless that was done for another service meanwhile. Raises a CorralError."""
+        async with self._staging:
+            try:
+                await self._files.ask("GET", f"/webhdfs/v1{quote(program)}", op="GETFILESTATUS")
+            except NotFound:
+                await self._stage_programs()
 
     async def _stage_programs(self) -> None:
         home = f"{self._settings.folder}/{self._settings.server}"
@@ -334,21 +348,29 @@ class Services:
     async def look(self, service: Service) -> Look:
         """What is found of a service from which containers are awaited; a file that is missing is written again.
 
+        Where its user may read all files, they are looked at once a minute.
+
         Raises Unavailable when YARN or the NameNode does not answer.
         """
         told = await self._told(service.name, service.user)
         if told is None or told.is_over:
             return Look(True, await self.end_of(service))
+        now = asyncio.get_running_loop().time()
+        if now < self._readable.get(service.name, now):
+            return Look(False, "")
         given = [each.src_file for each in told.configuration.files] if told.configuration else []
         found = await unfetched(self._files, filter(None, given), service.user)
-        return Look(False, await self._restored(service, found) if found is not None else "")
+        if found is None:
+            self._readable[service.name] = now + _FILES_SECONDS
+            return Look(False, "")
+        return Look(False, await self._restored(service, found))
 
     async def _restored(self, service: Service, found: Unfetched) -> str:
         """Write a file that is missing again, if it is of this server's; the sentence about it. Raises Unavailable."""
         said = found.sentence(service.user)
         try:
             if found.is_missing and found.path in self._programs.values():
-                await self.stage_programs()
+                await self._stage_missing(found.path)
             elif found.is_missing and found.path == f"{await self._folder(service)}/{CREDENTIALS}":
                 await self._write_credentials(service, False, None)
             else:
@@ -380,6 +402,7 @@ class Services:
 
     async def delete(self, service: Service) -> None:
         """End a service with all its containers, and remove its files. Raises a CorralError."""
+        self._readable.pop(service.name, None)
         try:
             await self._yarn.ask("DELETE", f"/app/v1/services/{service.name}", user=service.user)
         except NotFound:

@@ -15,7 +15,7 @@ from corral.engines.yarn import hadoop_rest
 from corral.engines.yarn.engine import YarnEngine
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.job_loops import JobLoops
-from corral.engines.yarn.records import Holder
+from corral.engines.yarn.records import BURIED, Holder
 from corral.engines.yarn.slots import Attempt, Phase, SlotTable
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
@@ -152,3 +152,36 @@ async def test_an_attempt_has_one_record_though_the_answer_to_its_first_was_lost
         await loops._record(attempt, Holder("container_1"))
     await loops._record(attempt, Holder(second))
     assert records.kept == {second}
+
+
+@pytest.mark.parametrize("ends", ["it is stopped", "its start is late"])
+async def test_a_forgotten_attempt_has_no_record_though_the_answer_to_its_first_was_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: str
+) -> None:
+    """A record that is left would make the next server take the attempt for one that a container has."""
+    kept = set[str]()
+
+    async def ask(self: HadoopRest, method: str, path: str, *, op: str = "", **_: Any) -> Any:
+        name = path.rpartition("/")[2]
+        if op == "MKDIRS":
+            kept.add(name)
+            if "buried" not in name:
+                raise Unavailable("hadoop-unreachable", "The NameNode does not answer.")
+        elif op == "DELETE":
+            kept.discard(name)
+
+    monkeypatch.setattr(HadoopRest, "ask", ask)
+    engine = YarnEngine(SETTINGS, secret=b"k" * 32, logs=LogStore(tmp_path))
+    attempt = engine._table.attempts[ATTEMPT] = Attempt(ATTEMPT, Phase.PENDING)
+    with pytest.raises(Unavailable):
+        await engine._loops._record(attempt, Holder("container_1"))
+    assert len(kept) == 1
+    if ends == "it is stopped":
+        await engine.stop(ATTEMPT, grace_seconds=0.0)
+        assert [name.rpartition("%40")[2] for name in kept] == ["buried"], "it has one record, that it never starts"
+    else:
+        attempt.container = BURIED
+        engine._events.end(attempt, -120, "YARN gave no container")
+    await engine.forget([ATTEMPT])
+    assert not kept
+    await engine.close()

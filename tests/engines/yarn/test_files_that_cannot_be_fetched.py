@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from corral.engines.yarn import services as services_module
 from corral.engines.yarn.fetch_failures import words_of_end
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.services import Services
+from corral.engines.yarn.services import Look, Services
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Service
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
@@ -42,6 +43,8 @@ class Hadoop:
         if operation == "GETHOMEDIRECTORY":
             return {"Path": "/user/ada"}
         if operation == "GETFILESTATUS":
+            if isinstance(error := self.refusals.get(path.removeprefix("/webhdfs/v1")), NotFound):
+                raise error
             return {"FileStatus": {"permission": "755"}}
         if operation == "CHECKACCESS":
             assert terms["user"] == "ada" and terms["fsaction"] == "r--", "it is asked as the user of the containers"
@@ -100,6 +103,38 @@ async def test_a_program_that_is_gone_is_staged_again(monkeypatch: pytest.Monkey
     assert look.trouble.endswith("Corral has written it again.") and staged == ["programs"]
 
 
+async def test_a_program_that_several_services_miss_is_staged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop = Hadoop({PROGRAM: GONE})
+    services, staged = services_over(hadoop, monkeypatch), list[str]()
+
+    async def stage() -> None:
+        await asyncio.sleep(0)  # the others look meanwhile
+        staged.append("programs")
+        hadoop.refusals.clear()
+
+    monkeypatch.setattr(services, "_stage_programs", stage)
+    looks = await asyncio.gather(*(services.look(SERVICE) for _ in range(5)))
+    assert all(look.trouble.endswith("Corral has written it again.") for look in looks)
+    assert staged == ["programs"]
+
+
+async def test_files_that_can_be_read_are_looked_at_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop = Hadoop({PROGRAM: CLOSED})
+    services = services_over(hadoop, monkeypatch)
+
+    async def asked() -> tuple[int, str]:
+        hadoop.asked.clear()
+        trouble = (await services.look(SERVICE)).trouble
+        return sum("CHECKACCESS" in each for each in hadoop.asked), trouble[:10]
+
+    assert [await asked(), await asked()] == [(1, "No NodeMan")] * 2, "what is wrong is looked at each time"
+    hadoop.refusals.clear()
+    assert [await asked(), await asked(), await asked()] == [(3, ""), (0, ""), (0, "")]
+    hadoop.refusals[OWN] = GONE
+    services._readable[SERVICE.name] -= services_module._FILES_SECONDS
+    assert await asked() == (3, "No NodeMan")
+
+
 async def test_a_file_of_another_version_that_is_gone_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     hadoop = Hadoop({OTHER: GONE})
     look = await services_over(hadoop, monkeypatch).look(SERVICE)
@@ -128,6 +163,21 @@ async def test_a_closed_folder_is_named_with_the_user_who_may_not_read_it(monkey
 async def test_a_gateway_that_cannot_check_rights_has_nothing_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = InvalidInput("hadoop-refused", "Invalid operation CHECKACCESS.")
     assert await services_over(Hadoop({PROGRAM: unknown}), monkeypatch).look(SERVICE) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "is_closed"),
+    [
+        ("hadoop-refused", "The NameNode refuses x: RetriableException: The server is too busy.", False),
+        ("hadoop-proxy-user", "The NameNode refuses x: User: corral is not allowed to impersonate ada.", False),
+        ("hadoop-refused", "The NameNode refuses x: AccessControlException: No policy lets ada in.", True),
+    ],
+)
+async def test_a_refusal_for_another_reason_is_not_taken_for_a_closed_file(
+    monkeypatch: pytest.MonkeyPatch, code: str, said: str, is_closed: bool
+) -> None:
+    look = await services_over(Hadoop({PROGRAM: Forbidden(code, said)}), monkeypatch).look(SERVICE)
+    assert look.trouble.startswith("No NodeManager can fetch") is is_closed
 
 
 async def test_a_name_node_that_does_not_answer_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +251,35 @@ async def test_an_attempt_that_waits_is_told_the_cause_and_ends_with_it_when_its
     attempt.since -= 2000.0
     await until(lambda: bool(ends))
     assert ends[0] == (-120, f"YARN gave no container within 1000 s: {services.trouble}")
+    loop.cancel()
+
+
+async def test_the_cause_of_one_service_stays_told_while_another_one_of_the_job_is_well(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    services, cause, looks = Made(), "No NodeManager can fetch /x: it is not in HDFS any more.", list[str]()
+
+    async def look(service: Service) -> Look:
+        looks.append(service.name)
+        return Look(False, cause if service.name == "first" else "")
+
+    monkeypatch.setattr(services, "look", look)
+    there = Service("first", JOB, "ada", "default", {}, {"small-n0": 1})
+    table, loop = waits(services, monkeypatch, there=there, start_seconds=1000.0)
+    attempt, now = table.attempts[ATTEMPT], there.busy_at
+    table.services["second"] = Service(
+        "second", JOB, "ada", "default", dict(there.components), {"small-n0": 1}, busy_at=now, prolonged_at=now
+    )
+    await until(lambda: attempt.trouble is not None)
+    told, most = list[str](), len(looks) + 20
+
+    def looked() -> bool:
+        told.append(attempt.trouble.message if attempt.trouble is not None else "")
+        return len(looks) > most and {"first", "second"} <= set(looks)
+
+    await until(looked)
+    assert set(told) == {cause}
+    assert caplog.text.count("gives no containers: ") == 1
     loop.cancel()
 
 

@@ -16,7 +16,7 @@ from corral.engines.yarn.service_spec import shape_of
 from corral.engines.yarn.services import Known, Look
 from corral.engines.yarn.shared import MOST_RETURNED
 from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable
-from corral.kernel.errors import Conflict
+from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.model.launch import TaskLaunch
 
@@ -32,6 +32,8 @@ class Made:
         self.deleted: list[str] = []
         self.over: set[str] = set()
         self.refused: list[str] = []
+        self.is_away = False
+        """Whether YARN does not answer when it is asked for a service."""
         self.keeps: Service | None = None
         """The service whose name is refused, because an earlier server asked for it or has deleted it."""
         self.lists_after = inf
@@ -42,6 +44,9 @@ class Made:
         """What YARN knows of it before."""
 
     async def make(self, service: Service) -> None:
+        if self.is_away:
+            self.refused.append(service.name)
+            raise Unavailable("hadoop-unreachable", "The ResourceManager does not answer.")
         if self.keeps is not None and service.name == self.keeps.name:
             self.refused.append(service.name)
             raise Conflict("service-exists", "YARN has such a service.")
@@ -186,6 +191,35 @@ async def test_a_described_service_that_is_dead_is_deleted_before_another_one_is
     await seen(services.made, 1)
     assert (services.deleted, services.made) == (["corral-s-1"], ["corral-s-2"])
     loop.cancel()
+
+
+@pytest.mark.parametrize(
+    ("is_away", "known", "deleted"),
+    [
+        (False, Known.ASKED_FOR, ["corral-s-1"]),
+        (False, Known.LIVE, ["corral-s-1"]),
+        (True, Known.LIVE, ["corral-s-1"]),
+        (True, Known.NOTHING, []),
+    ],
+)
+async def test_a_service_that_yarn_may_be_making_when_the_last_attempt_gives_up_is_deleted(
+    monkeypatch: pytest.MonkeyPatch, is_away: bool, known: Known, deleted: list[str]
+) -> None:
+    """Nothing else would end it before its lifetime has passed: no server knows it."""
+    services = Made()
+    services.keeps, services.known_as, services.is_away = (
+        Service("corral-s-1", JOB, "ada", "default", {}, {}),
+        known,
+        is_away,
+    )
+    monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
+    monkeypatch.setattr(job_loops, "_NAME_SECONDS", 0.05)
+    table, loop = waits(services, monkeypatch, start_seconds=1000.0)
+    await seen(services.refused, 1)
+    del table.attempts[ATTEMPT]
+    async with asyncio.timeout(60):
+        await loop
+    assert services.deleted == deleted and not services.made and not table.services
 
 
 async def seen(names: list[str], count: int) -> None:
