@@ -58,7 +58,7 @@ async def test_a_task_that_outlives_its_server_is_adopted_and_its_code_is_true(f
 
 
 async def test_a_task_that_ended_while_no_server_ran_is_reported_with_its_code(folder: Path) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "exit 9"])
+    killed_server(folder, [attempt(), "sh", "-c", "exit 9"], RECORDED)
     await until(lambda: not of_attempt(attempt()))
     async with Harness(folder) as local:
         end = await local.exited(attempt())
@@ -167,7 +167,7 @@ async def test_after_a_reboot_attempts_end_as_transient_and_strangers_are_left_a
 
 @pytest.mark.parametrize("record", ["stop", "ended"])
 async def test_a_record_that_a_power_cut_left_empty_keeps_no_engine_from_opening(folder: Path, record: str) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "exit 9"])
+    killed_server(folder, [attempt(), "sh", "-c", "exit 9"], RECORDED)
     await until(lambda: not of_attempt(attempt()))
     (folder / "engine/attempts" / attempt() / record).touch()
     async with Harness(folder) as local:

@@ -123,7 +123,7 @@ class YarnEngine:
             await self._records.open()
             found = await self._services.all()
             for attempt, holder in (await self._records.all()).items():
-                known = Attempt(attempt, Phase.ASSIGNED, holder.container, holder.shared, since=_now())
+                known = Attempt(attempt, Phase.ASSIGNED, holder.container, shared=holder.shared, since=_now())
                 self._table.attempts[attempt] = known
                 if holder.container == BURIED:
                     self._events.end(known, 128 + signals.SIGTERM, "it was stopped before it started")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -54,6 +54,7 @@ class Attempt:
     phase: Phase
     container: str = ""
     """The container that has it; `BURIED` for one that must never start."""
+    _: KW_ONLY
     recorded: str = ""
     """The container that HDFS was last asked to record for it; without an answer it may be recorded or not."""
     shared: str = ""

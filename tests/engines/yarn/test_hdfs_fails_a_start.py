@@ -70,7 +70,7 @@ async def test_files_that_no_node_manager_can_fetch_are_told_and_missing_ones_ar
 def tried(place: YarnPlace) -> int:
     """How many containers the place's service was given, with that of its master."""
     (app,) = apps(place)
-    told = place.yarn.ask(f"/app/v1/services/{app['name']}", user=app["user"])
+    told = place.yarn.service(app["name"], user=app["user"])
     given = [each["id"] for component in told["components"] for each in component.get("containers", ())]
     return max((int(each.rpartition("_")[2]) for each in given), default=0)
 

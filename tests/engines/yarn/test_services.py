@@ -139,7 +139,7 @@ async def test_what_yarn_does_not_give_to_a_part_of_a_gang_in_time_is_given_back
 
 def counts(place: YarnPlace, service: str) -> list[int]:
     """How many containers of each component YARN is asked for."""
-    told = place.yarn.ask(f"/app/v1/services/{service}")
+    told = place.yarn.service(service)
     return [int(each["number_of_containers"]) for each in told["components"]]
 
 

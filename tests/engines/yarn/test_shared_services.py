@@ -152,7 +152,7 @@ async def learns_nothing(engine: Any, intruder: str, other: str, launch: TaskLau
 
 def nodes_of(place: YarnPlace, service: str) -> dict[str, int]:
     """How many containers a service is asked for on each node."""
-    told = place.yarn.ask(f"/app/v1/services/{service}")
+    told = place.yarn.service(service)
     found = {}
     for each in told["components"]:
         (constraint,) = each["placement_policy"]["constraints"]

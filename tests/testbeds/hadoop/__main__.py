@@ -35,7 +35,7 @@ def main() -> None:
 def _run_service(yarn: Yarn) -> None:
     yarn.ask("/app/v1/services", method="POST", body=SERVICE)
     deadline = time.monotonic() + 240
-    while yarn.ask("/app/v1/services/archived")["state"] != "STABLE":
+    while yarn.service("archived")["state"] != "STABLE":
         if time.monotonic() > deadline:
             raise RuntimeError("YARN did not start a service in 240 s")
         time.sleep(0.5)

@@ -189,6 +189,16 @@ class Yarn:
             got = answer.read()
         return json.loads(got) if got else None
 
+    def service(self, name: str, *, user: str = "") -> Any:
+        """What YARN tells of a service. It is asked again while the service's own file is being written anew."""
+        while True:
+            try:
+                return self.ask(f"/app/v1/services/{name}", user=user)
+            except urllib.error.HTTPError as error:
+                if error.code != 500 or b"end-of-input" not in error.read():
+                    raise
+                time.sleep(0.1)
+
     def _shared(self) -> Mapping[str, object]:
         """The settings of yarn-site.xml that all daemons have."""
         at = {name: f"{self.host}:{port}" for name, port in self._ports.items()}
