@@ -235,7 +235,7 @@ class ControlSocket:
         Raises the exceptions of `websockets`, and OSError.
         """
         return await unix_connect(
-            str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None
+            str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None, ping_timeout=None
         )
 
     async def is_here(self, attempt: AttemptId, port: int) -> bool:
@@ -312,6 +312,7 @@ class LeaderClient:
             max_size=MAX_FRAME,
             compression=None,
             proxy=None,
+            ping_timeout=None,  # the answers of a control that takes no input yet wait behind it
         )
 
     async def close(self) -> None:

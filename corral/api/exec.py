@@ -25,6 +25,7 @@ from corral.api.stream_limits import streams_of
 from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated, Unavailable
 from corral.model.views import PortsView
 from corral.service.actor import Actor
+from corral.service.watched_socket import until_left
 
 router = router_of("exec")
 
@@ -145,7 +146,13 @@ async def _join(socket: WebSocket, control: ClientConnection) -> None:
                 else:
                     await socket.send_text(frame)
 
-    tasks = {asyncio.create_task(inwards()), asyncio.create_task(outwards())}
+    async def left() -> None:
+        """End with the client, also while control takes nothing: its close frame would wait behind the input."""
+        if not await until_left(socket.scope, reader):
+            control.transport.abort()
+
+    reader = asyncio.create_task(inwards())
+    tasks = {reader, asyncio.create_task(outwards()), asyncio.create_task(left())}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -16,11 +16,11 @@ from starlette.types import Scope
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from corral.kernel.errors import TooManyRequests
+from corral.service.watched_socket import UNREAD, Watched, socket_of
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.frames import Frame
-    from websockets.http11 import Request
 
 MESSAGE_LIMIT: Final = 256 * 1024
 """Bytes of one message from a client."""
@@ -28,12 +28,8 @@ LARGE_MESSAGE_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of one message from a client that is counted."""
 _FRAGMENTS: Final = 1024
 """Fragments that one message may consist of."""
-_UNREAD: Final = 64 * 1024
-"""Bytes of unsent answers with which a further ping ends the connection."""
 _TOO_BIG: Final = 1009
 _TRY_AGAIN: Final = 1013
-_EXTENSION: Final = "corral.socket"
-"""The extension of a scope that has its WebSocket."""
 
 WEB_SOCKETS: Final[dict[str, Any]] = {"ws_max_size": MESSAGE_LIMIT, "ws_per_message_deflate": False}
 """Options for uvicorn: bounded messages, and no compression."""
@@ -49,7 +45,7 @@ class Share(Protocol):
         """Count fewer."""
 
 
-class BoundedSocket(WebSocketsSansIOProtocol):
+class BoundedSocket(Watched, WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
 
     _share: Share | None = None
@@ -69,12 +65,6 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         """From now on take large messages, counted in a share; with None no more."""
         self._share, self._counted = share, 0
         self.conn.max_message_size = MESSAGE_LIMIT if share is None else LARGE_MESSAGE_LIMIT
-
-    def handle_connect(self, event: Request) -> None:
-        """Begin the connection, which its application may ask for large messages."""
-        super().handle_connect(event)
-        if self.response.status_code == 101:
-            self.scope["extensions"] = {**(self.scope.get("extensions") or {}), _EXTENSION: {"socket": self}}
 
     def data_received(self, data: bytes) -> None:
         """Read what the client sent; too much of large messages ends the connection."""
@@ -105,7 +95,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             self._whole -= self._sizes.popleft()
         self._is_in_hand = False
         self._settle()
-        message = await super().receive()
+        message: ASGIReceiveEvent = await super().receive()
         self._is_in_hand = message["type"] == "websocket.receive"
         return message
 
@@ -131,7 +121,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         """Answer a ping; cut the connection of a client that does not read the answers."""
-        if self.transport.get_write_buffer_size() > _UNREAD:
+        if self.transport.get_write_buffer_size() > UNREAD:
             self.transport.abort()
             return
         super().handle_ping()
@@ -147,8 +137,8 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 @contextlib.contextmanager
 def large_messages(scope: Scope, share: Share) -> Iterator[None]:
     """Take large messages of the client of a WebSocket in the block, counted in a share."""
-    socket: BoundedSocket | None = (scope.get("extensions") or {}).get(_EXTENSION, {}).get("socket")
-    if socket is None:
+    socket = socket_of(scope)
+    if not isinstance(socket, BoundedSocket):
         yield
         return
     socket.take_large(share)

@@ -34,6 +34,7 @@ class ExecStream:
                 compression=None,
                 proxy=None,
                 max_size=None,
+                ping_timeout=None,  # a server that does not read input yet does not answer
             )
             self._socket = self._entered.__enter__()
         except (OSError, TimeoutError, WebSocketException) as error:
@@ -110,6 +111,7 @@ class AsyncExecStream:
             compression=None,
             proxy=None,
             max_size=None,
+            ping_timeout=None,  # a server that does not read input yet does not answer
         )
         self.exit_code: int | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,11 @@ from corral.front import ControlSocket
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import mint_job_token
+from corral.service import watched_socket
 from corral.service.actor import Actor
 from tests.api.harness import Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
+from tests.waiting import pause
 
 PATIENCE = 120.0
 
@@ -111,6 +114,22 @@ def test_input_that_nobody_reads_stays_with_the_client(raw: socket.socket) -> No
         while sent < 64 << 20:
             sent += raw.send(_frame(0x82, bytes(60_000)))
     assert sent < 32 << 20
+
+
+def test_a_session_whose_client_is_gone_ends_although_its_input_is_unread(
+    server: Server, raw: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_socket, "LAST_INPUT_SECONDS", 0.2)
+    raw.settimeout(2)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            raw.send(_frame(0x82, bytes(60_000)))
+    assert server.app.state.streams.in_all
+    raw.close()
+    begun = time.monotonic()
+    while server.app.state.streams.in_all:
+        assert time.monotonic() - begun < PATIENCE, "the session is still open"
+        time.sleep(pause(begun))
 
 
 @pytest.mark.parametrize(
