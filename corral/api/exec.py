@@ -146,16 +146,13 @@ async def _join(socket: WebSocket, control: ClientConnection) -> None:
                 else:
                     await socket.send_text(frame)
 
-    async def left() -> None:
-        """End with the client, also while control takes nothing: its close frame would wait behind the input."""
-        if not await until_left(socket.scope, reader):
-            control.transport.abort()
-
     reader = asyncio.create_task(inwards())
-    tasks = {reader, asyncio.create_task(outwards()), asyncio.create_task(left())}
+    tasks = {reader, asyncio.create_task(outwards()), asyncio.create_task(until_left(socket.scope, reader))}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        if not reader.done():  # a close frame would wait behind input that control does not take
+            control.transport.abort()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from starlette.types import Scope
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from corral.kernel.errors import TooManyRequests
-from corral.service.watched_socket import UNREAD, Watched, socket_of
+from corral.service.watched_socket import UNREAD, WatchedSocket, socket_of
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
@@ -28,6 +27,8 @@ LARGE_MESSAGE_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of one message from a client that is counted."""
 _FRAGMENTS: Final = 1024
 """Fragments that one message may consist of."""
+_UNANSWERED_PINGS: Final = 1000
+"""Pings that a client may send while it leaves what it was sent unread."""
 _TOO_BIG: Final = 1009
 _TRY_AGAIN: Final = 1013
 
@@ -45,12 +46,14 @@ class Share(Protocol):
         """Count fewer."""
 
 
-class BoundedSocket(Watched, WebSocketsSansIOProtocol):
+class BoundedSocket(WatchedSocket):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
 
     _share: Share | None = None
     _counted = 0
     """Bytes that are counted in the share."""
+    _unanswered = 0
+    """Pings that were not answered."""
     _whole = 0
     """Bytes of whole messages that are not passed on yet."""
 
@@ -95,7 +98,7 @@ class BoundedSocket(Watched, WebSocketsSansIOProtocol):
             self._whole -= self._sizes.popleft()
         self._is_in_hand = False
         self._settle()
-        message: ASGIReceiveEvent = await super().receive()
+        message = await super().receive()
         self._is_in_hand = message["type"] == "websocket.receive"
         return message
 
@@ -120,11 +123,15 @@ class BoundedSocket(Watched, WebSocketsSansIOProtocol):
         super().handle_cont(event)
 
     def handle_ping(self) -> None:
-        """Answer a ping; cut the connection of a client that does not read the answers."""
-        if self.transport.get_write_buffer_size() > UNREAD:
-            self.transport.abort()
+        """Answer a ping, unless the client leaves what it was sent unread; cut its connection if it pings without end."""
+        if self.transport.get_write_buffer_size() <= UNREAD:
+            self._unanswered = 0
+            super().handle_ping()
             return
-        super().handle_ping()
+        self.conn.data_to_send()
+        self._unanswered += 1
+        if self._unanswered > _UNANSWERED_PINGS:
+            self.transport.abort()
 
     def _end(self, code: int, reason: str) -> None:
         self.frames = []

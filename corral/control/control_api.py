@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from corral.control.caller_disconnect import while_connected
 from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.estimates.given import given_by, given_in
-from corral.control.exec_relay import WatchedSocket, carry
+from corral.control.exec_relay import carry
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
@@ -68,6 +68,7 @@ from corral.service.health import descriptor_shortages
 from corral.service.http_ticks import every_second
 from corral.service.mutual_tls import TlsFiles
 from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
+from corral.service.watched_socket import WatchedSocket
 from corral.spec.configuration_file import load_document
 from corral.storage.log_sources import LogSources
 from corral.store.cluster_views import CONTAINER_RUNTIME

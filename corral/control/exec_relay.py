@@ -9,12 +9,11 @@ from typing import Annotated, Final
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from corral.engines.base import ExecSession
 from corral.kernel.errors import Unavailable
 from corral.service.interruption import unless
-from corral.service.watched_socket import Watched, until_left
+from corral.service.watched_socket import until_left
 
 _NORMAL_END: Final = 1000
 _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -22,10 +21,6 @@ _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _MISUNDERSTOOD: Final = json.dumps(
     {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
 )
-
-
-class WatchedSocket(Watched, WebSocketsSansIOProtocol):
-    """The protocol of control's WebSockets."""
 
 
 class _Asked(msgspec.Struct):
@@ -42,16 +37,12 @@ async def carry(socket: WebSocket, session: ExecSession) -> None:
     """
     reader = asyncio.create_task(_from_caller(socket, session))
     try:
-        await unless(_left(socket, reader), WebSocketDisconnect, _to_caller(socket, session))
+        await unless(until_left(socket.scope, reader), WebSocketDisconnect, _to_caller(socket, session))
     except WebSocketDisconnect:
         pass
     finally:
         reader.cancel()
         await session.close()
-
-
-async def _left(socket: WebSocket, reader: asyncio.Task[None]) -> None:
-    await until_left(socket.scope, reader)
 
 
 async def _to_caller(socket: WebSocket, session: ExecSession) -> None:

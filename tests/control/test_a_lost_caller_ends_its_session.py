@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def enter(engine: EnteredEngine, folder: Path) -> ClientConnection:
     (attempt,) = engine.running
     entered = await unix_connect(
-        str(folder / "sock"), f"ws://control/exec/{attempt}?cmd=sleep", compression=None, ping_timeout=None
+        str(folder / "sock"), f"ws://control/exec/{attempt}?cmd=sleep", compression=None, ping_interval=None
     )
     assert await entered.recv() == b"ready"
     return entered
@@ -118,8 +119,10 @@ async def test_unread_input_does_not_outlive_its_sender(
     if leave == "cut":
         entered.transport.abort()
     else:
-        entered.close_timeout = 0.2
-        await entered.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await entered.close()
+        entered.transport.abort()
     async with asyncio.timeout(30):
         await engine.session.closed.wait()
 
