@@ -23,6 +23,7 @@ from corral.api.client_addresses import networks
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.api.services.job_ports import JobPorts
+from corral.client.websocket_keepalive import PING_SECONDS, AsyncPatientConnection
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
 from corral.kernel.ids import AttemptId
@@ -48,6 +49,14 @@ _AGENTS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=1
 _TLS_NAME: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
+_WEB_SOCKET: Final[dict[str, Any]] = {
+    "max_size": MAX_FRAME,
+    "compression": None,
+    "proxy": None,
+    "ping_interval": PING_SECONDS,
+    "create_connection": AsyncPatientConnection,
+}
+"""How front connects to control's WebSockets."""
 _TRIM_TICKS: Final = 150
 _OTHER_DESCRIPTORS: Final = 200
 """File descriptors for uses other than connections: the store, logs being read, control's socket."""
@@ -234,9 +243,7 @@ class ControlSocket:
 
         Raises the exceptions of `websockets`, and OSError.
         """
-        return await unix_connect(
-            str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None
-        )
+        return await unix_connect(str(self._path), f"ws://control{path}", **_WEB_SOCKET)
 
     async def is_here(self, attempt: AttemptId, port: int) -> bool:
         """Whether the port of a task is one of this machine's loopback.
@@ -309,9 +316,7 @@ class LeaderClient:
             ssl=self._context,
             server_hostname=NAME,
             open_timeout=_ASK_SECONDS,
-            max_size=MAX_FRAME,
-            compression=None,
-            proxy=None,
+            **_WEB_SOCKET,
         )
 
     async def close(self) -> None:

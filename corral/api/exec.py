@@ -25,6 +25,7 @@ from corral.api.stream_limits import streams_of
 from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated, Unavailable
 from corral.model.views import PortsView
 from corral.service.actor import Actor
+from corral.service.watched_socket import until_left
 
 router = router_of("exec")
 
@@ -145,10 +146,13 @@ async def _join(socket: WebSocket, control: ClientConnection) -> None:
                 else:
                     await socket.send_text(frame)
 
-    tasks = {asyncio.create_task(inwards()), asyncio.create_task(outwards())}
+    reader = asyncio.create_task(inwards())
+    tasks = {reader, asyncio.create_task(outwards()), asyncio.create_task(until_left(socket.scope, reader))}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        if not reader.done():  # a close frame would wait behind input that control does not take
+            control.transport.abort()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from starlette.types import Scope
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from corral.kernel.errors import TooManyRequests
+from corral.service.watched_socket import UNREAD, WatchedSocket, socket_of
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.frames import Frame
-    from websockets.http11 import Request
 
 MESSAGE_LIMIT: Final = 256 * 1024
 """Bytes of one message from a client."""
@@ -28,12 +27,10 @@ LARGE_MESSAGE_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of one message from a client that is counted."""
 _FRAGMENTS: Final = 1024
 """Fragments that one message may consist of."""
-_UNREAD: Final = 64 * 1024
-"""Bytes of unsent answers with which a further ping ends the connection."""
+_UNANSWERED_PINGS: Final = 1000
+"""Pings that a client may send while it leaves what it was sent unread."""
 _TOO_BIG: Final = 1009
 _TRY_AGAIN: Final = 1013
-_EXTENSION: Final = "corral.socket"
-"""The extension of a scope that has its WebSocket."""
 
 WEB_SOCKETS: Final[dict[str, Any]] = {"ws_max_size": MESSAGE_LIMIT, "ws_per_message_deflate": False}
 """Options for uvicorn: bounded messages, and no compression."""
@@ -49,12 +46,14 @@ class Share(Protocol):
         """Count fewer."""
 
 
-class BoundedSocket(WebSocketsSansIOProtocol):
+class BoundedSocket(WatchedSocket):
     """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
 
     _share: Share | None = None
     _counted = 0
     """Bytes that are counted in the share."""
+    _unanswered = 0
+    """Pings that were not answered."""
     _whole = 0
     """Bytes of whole messages that are not passed on yet."""
 
@@ -69,12 +68,6 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         """From now on take large messages, counted in a share; with None no more."""
         self._share, self._counted = share, 0
         self.conn.max_message_size = MESSAGE_LIMIT if share is None else LARGE_MESSAGE_LIMIT
-
-    def handle_connect(self, event: Request) -> None:
-        """Begin the connection, which its application may ask for large messages."""
-        super().handle_connect(event)
-        if self.response.status_code == 101:
-            self.scope["extensions"] = {**(self.scope.get("extensions") or {}), _EXTENSION: {"socket": self}}
 
     def data_received(self, data: bytes) -> None:
         """Read what the client sent; too much of large messages ends the connection."""
@@ -130,11 +123,15 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().handle_cont(event)
 
     def handle_ping(self) -> None:
-        """Answer a ping; cut the connection of a client that does not read the answers."""
-        if self.transport.get_write_buffer_size() > _UNREAD:
-            self.transport.abort()
+        """Answer a ping, unless the client leaves what it was sent unread; cut its connection if it pings without end."""
+        if self.transport.get_write_buffer_size() <= UNREAD:
+            self._unanswered = 0
+            super().handle_ping()
             return
-        super().handle_ping()
+        self.conn.data_to_send()
+        self._unanswered += 1
+        if self._unanswered > _UNANSWERED_PINGS:
+            self.transport.abort()
 
     def _end(self, code: int, reason: str) -> None:
         self.frames = []
@@ -147,8 +144,8 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 @contextlib.contextmanager
 def large_messages(scope: Scope, share: Share) -> Iterator[None]:
     """Take large messages of the client of a WebSocket in the block, counted in a share."""
-    socket: BoundedSocket | None = (scope.get("extensions") or {}).get(_EXTENSION, {}).get("socket")
-    if socket is None:
+    socket = socket_of(scope)
+    if not isinstance(socket, BoundedSocket):
         yield
         return
     socket.take_large(share)

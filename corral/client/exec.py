@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,12 +20,18 @@ _PIECE: Final = 64 * 1024
 """Bytes of input in one message; the server accepts up to 256 KiB."""
 
 
+_CLOSE_SECONDS: Final = 2.0
+"""Seconds for the end of a connection: the server may leave unread what was sent before."""
+
+
 class ExecStream:
     """A command in a running task: iterate over its output, `send` its input; afterwards, `exit_code` is set."""
 
     def __init__(self, url: str, token: str, *, ca: str = "") -> None:
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import connect
+
+        from corral.client.websocket_keepalive import PING_SECONDS, PatientConnection
 
         target = "ws" + url.removeprefix("http")
         context = ssl.create_default_context(cafile=ca or None) if target.startswith("wss") else None
@@ -34,6 +43,8 @@ class ExecStream:
                 compression=None,
                 proxy=None,
                 max_size=None,
+                ping_interval=PING_SECONDS,
+                create_connection=PatientConnection,
             )
             self._socket = self._entered.__enter__()
         except (OSError, TimeoutError, WebSocketException) as error:
@@ -86,6 +97,9 @@ class ExecStream:
 
     def close(self) -> None:
         """Close the connection, which ends the command."""
+        if self.exit_code is None:  # another thread may be sending what the server leaves unread
+            with contextlib.suppress(OSError):
+                self._socket.socket.shutdown(socket.SHUT_RDWR)
         self._entered.__exit__(None, None, None)
 
     def _control(self, message: dict[str, object]) -> None:
@@ -101,6 +115,8 @@ class AsyncExecStream:
     def __init__(self, url: str, token: str, trust: ssl.SSLContext | bool) -> None:
         from websockets.asyncio.client import connect
 
+        from corral.client.websocket_keepalive import PING_SECONDS, AsyncPatientConnection
+
         target = "ws" + url.removeprefix("http")
         context = trust if isinstance(trust, ssl.SSLContext) else None
         self._connecting = connect(
@@ -110,6 +126,8 @@ class AsyncExecStream:
             compression=None,
             proxy=None,
             max_size=None,
+            ping_interval=PING_SECONDS,
+            create_connection=AsyncPatientConnection,
         )
         self.exit_code: int | None = None
 
@@ -125,7 +143,11 @@ class AsyncExecStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._socket.close()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._socket.close()
+        except TimeoutError:
+            self._socket.transport.abort()
 
     async def send(self, data: bytes) -> None:
         """Send input to the command."""

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket as Socket
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import uvicorn
@@ -26,6 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from corral.control.caller_disconnect import while_connected
 from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.estimates.given import given_by, given_in
+from corral.control.exec_relay import carry
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
@@ -67,6 +68,7 @@ from corral.service.health import descriptor_shortages
 from corral.service.http_ticks import every_second
 from corral.service.mutual_tls import TlsFiles
 from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
+from corral.service.watched_socket import WatchedSocket
 from corral.spec.configuration_file import load_document
 from corral.storage.log_sources import LogSources
 from corral.store.cluster_views import CONTAINER_RUNTIME
@@ -76,12 +78,6 @@ if TYPE_CHECKING:
 
 _STORE_SECONDS = 0.5
 """Seconds that the store has to tell what the parts of the server are shown with; front waits for 2 in all."""
-_NORMAL_END = 1000
-_Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-"""Rows or columns of a terminal."""
-_MISUNDERSTOOD = json.dumps(
-    {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
-)
 _MOST_SECONDS_OF_USE = 10.0
 """Seconds that one cluster may take to say how it is used."""
 _MOST_BEFORE = 5
@@ -195,7 +191,7 @@ class ControlApi:
             lifespan="off",
             access_log=False,
             proxy_headers=False,
-            ws="websockets-sansio",
+            ws=WatchedSocket,
             ws_per_message_deflate=False,
             timeout_keep_alive=_KEPT_SECONDS,
             **where,
@@ -487,60 +483,15 @@ class ControlApi:
         attempt = AttemptId(socket.path_params["attempt"])
         try:
             engine = self._control.engines[self._control.engine_of(attempt)]
-            await _carry(socket, await opened(engine, attempt))
+            await carry(socket, await opened(engine, attempt))
         except CorralError as error:
             with contextlib.suppress(WebSocketDisconnect):
                 await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
                 await socket.close()
 
 
-async def _carry(socket: WebSocket, session: ExecSession) -> None:
-    """Connect a WebSocket and an exec session until either ends: binary frames are data, text frames are JSON."""
-    reader = asyncio.create_task(_from_caller(socket, session))
-    try:
-        async for chunk in session.output():
-            await socket.send_bytes(chunk)
-        await socket.send_text(json.dumps({"exit": await session.exit_code()}))
-        await socket.close(_NORMAL_END)
-    except WebSocketDisconnect:
-        pass
-    finally:
-        reader.cancel()
-        await session.close()
-
-
-async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
-    """Forward the caller's frames. A disconnect ends the session, even when the command takes no more input."""
-    while True:
-        message = await socket.receive()
-        if message["type"] == "websocket.disconnect":
-            await session.close()
-            return
-        with contextlib.suppress(Unavailable):
-            if message.get("bytes") is not None:
-                await session.send(message["bytes"])
-                continue
-            try:
-                asked = msgspec.json.decode(message.get("text") or "", type=_Asked)
-            except msgspec.DecodeError:
-                await socket.send_text(_MISUNDERSTOOD)
-                await session.close()
-                return
-            if asked.resize is not None:
-                await session.resize(*asked.resize)
-            elif asked.eof:
-                await session.send(b"")
-
-
 class _Attempts(msgspec.Struct):
     attempts: list[AttemptId]
-
-
-class _Asked(msgspec.Struct):
-    """The request in a caller's text frame."""
-
-    resize: tuple[_Cells, _Cells] | None = None
-    eof: bool = False
 
 
 def below(agents: ASGIApp) -> ASGIApp:

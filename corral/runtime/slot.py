@@ -27,6 +27,7 @@ from corral.runtime.slot_session import SessionEnd, serve_session
 _WAIT_SECONDS = 20
 """Seconds for which the server may hold the call that waits for orders."""
 _LONGEST_PAUSE = 5.0
+_MOST_SESSIONS = 10_000
 RELEASED, REFUSED = 0, 3
 """Exit codes of the agent: the server needs the slot no more; the server does not know the slot."""
 
@@ -41,8 +42,8 @@ class Slot:
         self._attempts: dict[str, Attempt | LostAttempt] = {
             name: LostAttempt(name, os.path.join(folder, name)) for name in os.listdir(folder)
         }
-        self._sessions: set[str] = set()
-        """All that were ordered."""
+        self._sessions: dict[str, None] = {}
+        """The last `_MOST_SESSIONS` that were ordered: an order may come twice, soon after the first time."""
         self._open: dict[str, SessionEnd] = {}
         """Those that are not over."""
         self._lock = threading.Lock()
@@ -114,7 +115,9 @@ class Slot:
             return
         if name in self._sessions:
             return
-        self._sessions.add(name)
+        self._sessions[name] = None
+        if len(self._sessions) > _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
         found = self._attempts.get(order["attempt"])
         attempt = found if isinstance(found, Attempt) else None
         ending = self._open[name] = SessionEnd()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -62,6 +63,8 @@ class SlotCalls:
         path = f"{self._prefix}/sessions/{quote(session)}/output"
         try:
             for each in frames:
+                if connection.sock is None:
+                    _connect_probed(connection)
                 connection.request("POST", path, each, self._headers(self._token))
                 _checked(connection.getresponse())
         except http.client.HTTPException as error:
@@ -134,6 +137,16 @@ class SlotCalls:
             return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
         context = only_certificate(self._certificate) if self._certificate else ssl.create_default_context()
         return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
+
+
+def _connect_probed(connection: http.client.HTTPConnection) -> None:
+    """Connect, and have the system probe a silent server's machine: a server may wait without end, a lost one not."""
+    connection.connect()
+    connected = connection.sock
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):  # these are Linux's
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _checked(answer: http.client.HTTPResponse) -> bytes:

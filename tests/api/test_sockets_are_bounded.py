@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import socket
+import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,29 +17,38 @@ from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from corral import front
 from corral.api.rate_limits import SCALARS_A_MINUTE, CallLimit
-from corral.api.websocket_protocol import MESSAGE_LIMIT
+from corral.api.websocket_protocol import MESSAGE_LIMIT, BoundedSocket
 from corral.client import Client
 from corral.front import ControlSocket
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.kernel.ids import AttemptId, JobId
 from corral.kernel.tokens import mint_job_token
+from corral.service import watched_socket
 from corral.service.actor import Actor
+from corral.service.watched_socket import UNREAD
 from tests.api.harness import Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
+from tests.waiting import pause
 
 PATIENCE = 120.0
+MUCH = 64 << 20
+"""Bytes that no buffers of the system hold."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A front with a control whose sessions read nothing."""
+    """A front with a control whose sessions read one message and nothing more."""
     folder = tmp_path_factory.mktemp("front")
     with serving(folder) as running:
         closed = asyncio.Event()
 
         async def deaf(socket: ServerConnection) -> None:
             await socket.send(b"ready")
+            if await socket.recv() == b"say much":
+                for _ in range(MUCH >> 18):
+                    await socket.send(bytes(1 << 18))
             socket.transport.pause_reading()  # type: ignore[attr-defined]
             await closed.wait()
 
@@ -69,12 +81,18 @@ def shell(server: Server, alice: Client) -> Iterator[ClientConnection]:
 @pytest.fixture
 def raw(server: Server, alice: Client) -> Iterator[socket.socket]:
     """The connection of such a session; the test does not read from it."""
-    alice.submit(job("deaf"), idempotency_key="deaf")
+    with _entered(server, alice) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def _entered(server: Server, user: Client) -> Iterator[socket.socket]:
+    user.submit(job("deaf"), idempotency_key="deaf")
     host, _, port = server.url.removeprefix("http://").partition(":")
     lines = (
         "GET /api/v3/jobs/deaf/tasks/worker/0/exec HTTP/1.1",
         f"Host: {host}:{port}",
-        f"Authorization: Bearer {alice.token}",
+        f"Authorization: Bearer {user.token}",
         "Connection: Upgrade",
         "Upgrade: websocket",
         "Sec-WebSocket-Version: 13",
@@ -113,6 +131,72 @@ def test_input_that_nobody_reads_stays_with_the_client(raw: socket.socket) -> No
     assert sent < 32 << 20
 
 
+def test_a_session_whose_client_is_gone_ends_although_its_input_is_unread(
+    server: Server, raw: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_socket, "LAST_INPUT_SECONDS", 0.2)
+    _fill(raw)
+    assert server.app.state.streams.in_all
+    raw.close()
+    _until_no_session(server)
+
+
+def test_a_session_whose_account_is_gone_ends_although_its_input_is_unread(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(front._WEB_SOCKET, "ping_interval", 0.05)  # so that a ping waits behind the input
+    with server.client("leaver") as leaver, _entered(server, leaver) as opened:
+        _fill(opened)
+        server.call(server.store.change_user("leaver", disabled=True))
+        _until_no_session(server)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="TCP does not tell here")
+def test_a_session_whose_clients_machine_is_gone_ends_although_its_input_is_unread(
+    server: Server, raw: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_socket, "LAST_INPUT_SECONDS", 0.2)
+    monkeypatch.setattr(watched_socket, "_SILENT_SECONDS", 0.2)
+    _fill(raw)
+    _take_nothing(raw)
+    _until_no_session(server)
+
+
+def test_a_side_that_reads_nothing_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched_socket, "_SILENT_SECONDS", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as sender,
+        listening.accept()[0],
+    ):
+        sender.settimeout(2)
+        with pytest.raises(TimeoutError):
+            while True:
+                sender.send(bytes(60_000))
+        assert not watched_socket._is_unreachable(sender)
+
+
+def test_a_client_that_leaves_output_unread_may_ping(raw: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    unread: list[bool] = []
+    answer = BoundedSocket.handle_ping
+
+    def counted(self: BoundedSocket) -> None:
+        unread.append(self.transport.get_write_buffer_size() > UNREAD)
+        answer(self)
+
+    monkeypatch.setattr(BoundedSocket, "handle_ping", counted)
+    raw.sendall(_frame(0x82, b"say much"))
+    begun = time.monotonic()
+    while sum(unread) < 20:
+        raw.sendall(_frame(0x89, b""))
+        time.sleep(pause(begun))
+    missing = MUCH
+    while missing > 0:
+        piece = raw.recv(1 << 20)
+        assert piece, f"{missing} bytes are missing"
+        missing -= len(piece)
+
+
 @pytest.mark.parametrize(
     ("head", "rest"), [((0x02, b"x"), (0x00, b"")), ((0x82, b"x"), (0x89, bytes(125)))], ids=["fragments", "pings"]
 )
@@ -125,6 +209,29 @@ def test_frames_that_never_make_a_message_end_the_connection(
     with pytest.raises(ConnectionError):
         for _ in range(400):  # 100 MB of pings while nothing is read
             raw.sendall(many)
+
+
+def _fill(opened: socket.socket) -> None:
+    """Send until nothing more is taken."""
+    opened.settimeout(2)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            opened.send(_frame(0x82, bytes(60_000)))
+
+
+def _until_no_session(server: Server) -> None:
+    begun = time.monotonic()
+    while server.app.state.streams.in_all:
+        assert time.monotonic() - begun < PATIENCE, "the session is still open"
+        time.sleep(pause(begun))
+
+
+def _take_nothing(connected: socket.socket) -> None:
+    """Drop all that comes, before it is acknowledged: a filter that keeps 0 bytes of each packet."""
+    keep_nothing = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0))
+    connected.setsockopt(
+        socket.SOL_SOCKET, 26, struct.pack("HL", 1, ctypes.addressof(keep_nothing))
+    )  # SO_ATTACH_FILTER
 
 
 def _frame(first: int, data: bytes) -> bytes:

@@ -12,7 +12,7 @@ import pytest_asyncio
 from starlette.types import Message
 from starlette.websockets import WebSocket
 
-from corral.control.control_api import _carry
+from corral.control.exec_relay import carry
 from corral.kernel.errors import Unavailable
 
 
@@ -60,7 +60,7 @@ class Caller:
     async def _carry(self, command: Command) -> None:
         socket = WebSocket({"type": "websocket"}, self._frames.get, self._hear)
         await socket.accept()
-        await _carry(socket, command)
+        await carry(socket, command)
 
     async def _hear(self, message: Message) -> None:
         if "text" in message:

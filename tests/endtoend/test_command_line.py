@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 import yaml
 
 from tests.endtoend.platform import CORRAL, Job, Platform, one
+from tests.waiting import pause
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,6 +37,23 @@ def test_a_command_runs_inside_the_task_and_its_exit_code_is_ours(platform: Plat
     assert platform.corral("exec", "shell", "main-0", "--", "sort", given="b\na\n") == "a\nb\n"
     platform.refused("exec", "shell", "main-1", "--", "true", code=3)
     platform.refused("exec", "nobody", "main-0", "--", "true", code=3)
+
+
+def test_a_command_that_reads_no_input_ends_with_its_caller(platform: Platform, shell: Job) -> None:
+    words = ("exec", "shell", "main-0", "--", "sh", "-c", "echo $$; exec sleep 777")
+    with subprocess.Popen(
+        [CORRAL, *words], env=platform.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as caller:
+        assert caller.stdin is not None and caller.stdout is not None
+        command = Path("/proc", caller.stdout.readline().decode().strip())
+        _fill(caller.stdin.fileno())
+        assert command.exists()
+        caller.send_signal(signal.SIGINT)
+        caller.wait(60)
+    begun = time.monotonic()
+    while command.exists():
+        assert time.monotonic() - begun < 120, "the command runs without its caller"
+        time.sleep(pause(begun))
 
 
 def test_a_terminal_is_passed_on(platform: Platform, shell: Job) -> None:
@@ -217,3 +239,11 @@ def test_a_stranger_is_refused(platform: Platform) -> None:
 def test_a_sign_in_link_leads_to_where_the_server_listens(platform: Platform) -> None:
     link = platform.corral("sign-in-link", "--data", str(platform.data)).strip()
     assert link.startswith(f"{platform.url}/sign-in#link=")
+
+
+def _fill(pipe: int) -> int:
+    """Write to a pipe whose other side does not block until it takes no more for a second; the bytes that it took."""
+    taken = 0
+    while select.select([], [pipe], [], 1)[1]:
+        taken += os.write(pipe, bytes(4096))
+    return taken

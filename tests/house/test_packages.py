@@ -25,7 +25,7 @@ DOORS = {
     "remote-files": {"storage"},
     "vendor-devices": {"devices"},
     "apiserver": {"engines.kubernetes"},
-    "web-framework": {"api", "compat.*.routes", "app", "control", "front"},
+    "web-framework": {"api", "compat.*.routes", "app", "control", "front", "service.watched_socket"},
 }
 
 

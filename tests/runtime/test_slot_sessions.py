@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import http.client
 import json
 import os
 import queue
@@ -216,3 +217,54 @@ def test_a_slot_ends_a_session_at_the_servers_order(tmp_path: Path, monkeypatch:
     for _ in range(2):
         one._open_session({"session": "s", "attempt": "a", "close": True})
     assert asked.wait(60)
+
+
+def test_a_slot_remembers_a_bounded_number_of_sessions_and_begins_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(slot, "serve_session", lambda _, order, *rest: begun.put(order["session"]))
+    monkeypatch.setattr(slot, "_MOST_SESSIONS", 2)
+    one = slot.Slot(cast(SlotCalls, Server()), str(tmp_path), [], [])
+    for name in ("a", "b", "c", "c", "b", "d"):
+        one._open_session({"session": name, "attempt": "x", "argv": ["sh"]})
+    assert sorted(begun.get(timeout=60) for _ in range(4)) == ["a", "b", "c", "d"]
+    assert list(one._sessions) == ["c", "d"] and begun.empty()
+
+
+def test_the_connection_of_a_sessions_output_is_probed_while_its_server_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    probed: list[int] = []
+    connect = http.client.HTTPConnection.connect
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    with listening("127.0.0.1") as server:
+
+        def answered() -> None:
+            caller, _ = server.accept()
+            with caller:
+                for _ in range(2):
+                    while not caller.recv(1000).endswith(b"x"):
+                        pass
+                    caller.sendall(answer)
+
+        answering = threading.Thread(target=answered, daemon=True)
+        answering.start()
+        made: list[http.client.HTTPConnection] = []
+
+        def connected(self: http.client.HTTPConnection) -> None:
+            connect(self)
+            made.append(self)
+
+        monkeypatch.setattr(http.client.HTTPConnection, "connect", connected)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        calls = SlotCalls({"url": url, "service": "s", "token": "t"}, "main-0", "container", "127.0.0.1")
+
+        def frames() -> Iterator[bytes]:
+            for _ in range(2):
+                yield b"x"
+                probed.append(made[0].sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+
+        calls.send_output("s", frames())
+        answering.join(60)
+    assert probed == [1, 1] and len(made) == 1
