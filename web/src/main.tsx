@@ -18,9 +18,17 @@ function Portal() {
   );
 }
 
-// A page of which files did not come is about to be loaded anew (recover.js), with all of its address: a link signs in once.
-if (!document.documentElement.hasAttribute('data-recovering')) {
+/** Wait until the files of the page have come or were lost. Chromium may tell of lost styles only after the scripts have begun. */
+const loaded = (): Promise<unknown> =>
+  document.readyState === 'complete' ? Promise.resolve() : new Promise((done) => addEventListener('load', done, { once: true }));
+
+async function start(): Promise<void> {
   startTheme();
+  await Promise.all([startLanguage(), loaded()]);
+  // A page of which files did not come is about to be loaded anew (recover.js), with all of its address: a link signs in once.
+  if (document.documentElement.hasAttribute('data-recovering')) return;
   keepPage();
-  void startLanguage().then(() => createRoot(document.getElementById('root')!).render(<Portal />));
+  createRoot(document.getElementById('root')!).render(<Portal />);
 }
+
+void start();
