@@ -49,6 +49,7 @@ SHARED: Final = (
     "corral.service.mutual_tls",
     "corral.service.secret_box",
     "corral.service.tls_acceptor",
+    "corral.service.watched_socket",
     "corral.spec.configuration_file",
     "corral.spec.document_splitter",
     "corral.spec.job_reader",
