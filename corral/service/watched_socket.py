@@ -107,9 +107,8 @@ def _is_unreachable(connected: socket.socket) -> bool:
     if connected.family not in (socket.AF_INET, socket.AF_INET6) or not hasattr(socket, "TCP_INFO"):
         return False
     info = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 60)
-    unacknowledged, milliseconds = struct.unpack_from(
-        "=I28xI", info, 24
-    )  # linux/tcp.h: tcpi_unacked, tcpi_last_ack_recv
+    # tcpi_unacked and tcpi_last_ack_recv of linux/tcp.h
+    unacknowledged, milliseconds = struct.unpack_from("=I28xI", info, 24)
     return bool(unacknowledged) and milliseconds > _SILENT_SECONDS * 1000
 
 
