@@ -186,17 +186,12 @@ async def _engines(settings: Settings, options: DoctorOptions) -> list[Check]:
 
 
 def hidden_from_others(path: Path) -> Path | None:
-    """The outermost folder or file on the way to `path` (links resolved) that other accounts cannot read."""
+    """The outermost place on the way to `path` (links resolved) that other accounts cannot reach: enter, or read a file."""
     for each in _ways(path.resolve()):
         wanted = stat.S_IXOTH if each.is_dir() else stat.S_IROTH
         if not each.stat().st_mode & wanted:
             return each
     return None
-
-
-def closed_to_others(folder: Path) -> Path | None:
-    """The outermost folder on the way to `folder` that other accounts cannot enter; None if they reach it."""
-    return next((each for each in _ways(folder.resolve()) if not each.stat().st_mode & stat.S_IXOTH), None)
 
 
 def _ways(path: Path) -> tuple[Path, ...]:
@@ -229,7 +224,7 @@ def _folder(settings: Settings) -> Iterator[Check]:
     free = shutil.disk_usage(folder).free
     state = "bad" if free < _LOW_DISK else "good"
     yield Check("data folder", state, f"{folder}, {free / 1024**3:.1f} GiB free")
-    if os.geteuid() == 0 and (closed := closed_to_others(folder)) is not None:
+    if os.geteuid() == 0 and (closed := hidden_from_others(folder)) is not None:
         message = (
             f"other accounts cannot enter {closed}, so tasks of users with an account of their own cannot start here"
         )
